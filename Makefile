@@ -28,6 +28,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spark's workers must be the same Python.
 export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 
+# Debian's packages whose programs some tests run; without them these tests are skipped.
+TEST_PACKAGES := chromium-driver prometheus
+
 # The environment, the editable install and CMake's caches all have the path of the checkout in them.
 BUILT_IN := $(shell sed -n 's|^command = .* -m venv [^/]*\(/.*\)/$(VENV)$$|\1|p' $(VENV)/pyvenv.cfg 2>/dev/null)
 ifneq ($(filter-out help clean,$(MAKECMDGOALS)),)
@@ -50,7 +53,7 @@ jars: $(JARS) ## Fetch the Java programs that tests compare with from Maven Cent
 demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Parquet (DEMO_ARGS=…)
 	@$(PY) tests/demo/demo.py $(DEMO_ARGS)
 
-test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
+test: setup $(STAMPS)/test-packages ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 	@echo "aerotape: testing the native crate"
 	@eval "$$($(PY) native/build_environment.py)" && cd native && cargo test --quiet --profile $(PROFILE) --package aerotape-format --lib && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --profile $(PROFILE) --no-default-features --lib
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
@@ -96,6 +99,15 @@ clean: ## Remove all that was built or set up
 $(STAMPS)/prerequisites: native/prerequisites.sh
 	@native/prerequisites.sh $(PYTHON)
 	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/test-packages: $(STAMPS)/prerequisites
+	@if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
+		echo "aerotape: installing Debian packages for tests: $(TEST_PACKAGES)"; \
+		apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(TEST_PACKAGES) >/dev/null; \
+	else \
+		echo "aerotape: tests that need these Debian packages are skipped where they are missing: $(TEST_PACKAGES)"; \
+	fi
+	@touch $@
 
 # Build requirements go into the environment itself: without pip's build isolation Cargo finds
 # them at the same place every time and has nothing to build again.

@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of tests with random input."""
+    """Add the options of tests with random input, and of those that make pictures."""
     parser.addoption(
         "--seeds",
         type=int,
@@ -69,6 +69,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="seeds for each kind of damage, for kills, power cuts and the model of the archive",
     )
     parser.addoption("--seed", type=int, default=1, help="the first of them")
+    parser.addoption(
+        "--screenshots", type=Path, help="write the pictures of docs/web.md into this folder"
+    )
 
 
 @pytest.fixture(scope="session")

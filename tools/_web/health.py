@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aerotape.archive.counters import CounterType
 from aerotape.tools._web.observed import Snapshot
@@ -20,6 +20,11 @@ class Check(NamedTuple):
     name: str
     is_ok: bool
     found: str
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """It as JSON."""
+        return {"check": self.name, "ok": self.is_ok, "found": self.found}
 
 
 def checks(snapshot: Snapshot) -> list[Check]:

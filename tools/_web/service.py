@@ -84,9 +84,7 @@ def create_app(
         found = checks(observed.snapshot())
         content: dict[str, Any] = {
             "ready": all(check.is_ok for check in found),
-            "checks": [
-                {"check": check.name, "ok": check.is_ok, "found": check.found} for check in found
-            ],
+            "checks": [check.row for check in found],
         }
         return JSONResponse(content, 200 if content["ready"] else 503)
 

@@ -242,6 +242,7 @@ def _live(snapshot: Snapshot) -> dict[str, Any]:
         "count": len(snapshot.recordings),
         "free_bytes": snapshot.free_bytes,
         "errors": _errors(snapshot),
+        "checks": [check.row for check in checks(snapshot)],
         "recordings": [
             {
                 "recording_id": each.recording_id,

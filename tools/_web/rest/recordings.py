@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+from bisect import bisect_right
 from collections.abc import Callable
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Query, Request
 
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import archive as codecs
 from aerotape.replay.offline.directory import Recording, open_directory
@@ -93,7 +95,10 @@ class Reading:
     def rates(
         self, recording_id: int, bins: int, from_ns: int | None, to_ns: int | None
     ) -> list[dict[str, Any]]:
-        """Return bytes a second in equal parts of a time; empty without a time index."""
+        """Return bytes a second in equal parts of a time; empty without a time index.
+
+        Between two points of the time index the rate is taken to be constant.
+        """
         found = self.opened(recording_id)
         index = found.time_index
         if not index.points:
@@ -102,7 +107,7 @@ class Reading:
         end = _end_ns(found) if to_ns is None else to_ns
         width = max((end - begin) // bins, 1)
         edges = [min(begin + width * n, end) for n in range(bins + 1)]
-        positions = [index.position_from(edge) for edge in edges]
+        positions = [_position_at(index, edge, end) for edge in edges]
         return [
             {
                 "from_ns": edges[n],
@@ -227,6 +232,20 @@ def router(observed: ObservedArchive, changes: Changes) -> APIRouter:
         return {"recording_id": recording_id, "segment_files_deleted": deleted}
 
     return routes
+
+
+def _position_at(index: TimeIndex, time_ns: int, end_ns: int) -> int:
+    """Estimate how far a recording was at a time; at `end_ns` all was recorded."""
+    points = index.points
+    after = bisect_right(points, time_ns, key=lambda point: point.time_ns)
+    if after == 0:
+        return index.start_position
+    first = points[after - 1]
+    to_ns, to_position = end_ns, index.recorded_position
+    if after < len(points):
+        to_ns, to_position = points[after].time_ns, points[after].position
+    share = (time_ns - first.time_ns) * (to_position - first.position)
+    return first.position + share // max(to_ns - first.time_ns, 1)
 
 
 def _end_ns(recording: Recording) -> int:

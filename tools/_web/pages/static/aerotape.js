@@ -58,6 +58,11 @@ function showLive(table) {
     if (last !== null) {
       document.getElementById("bytes-per-s").textContent = size(sum);
     }
+    for (const check of state.checks) {
+      const item = document.querySelector(`[data-check="${check.check}"]`);
+      item.className = check.ok ? "ok" : "failed";
+      item.querySelector("span").textContent = check.found;
+    }
     document.getElementById("recordings").textContent = state.count;
     document.getElementById("live").textContent = state.recordings.length;
     document.getElementById("free").textContent = size(state.free_bytes);
@@ -79,6 +84,7 @@ async function showRates(place) {
   const options = {
     width: place.clientWidth,
     height: 260,
+    scales: { y: { range: (_plot, _least, greatest) => [0, 1.1 * greatest || 1] } },
     axes: [axis, { ...axis, size: 90, values: (_plot, values) => values.map((value) => `${size(value)}/s`) }],
     series: [{}, { label: "bytes/s", stroke: "#3b82f6", fill: "#3b82f622", paths: uPlot.paths.stepped({ align: 1 }) }],
   };

@@ -1,0 +1,215 @@
+"""The pages in a real browser, beside a running archive of ours and the Java archive."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import browser as browsers
+from support.builders.held_recordings import add_recording
+from support.daemon.archives import serve
+from support.daemon.command_line import CommandLine
+from support.daemon.control_rig import await_true
+from support.processes import FAST_ARCHIVE, FAST_DRIVER
+from support.web import WebService
+
+import aerotape
+
+pytestmark = pytest.mark.skipif(not browsers.IS_INSTALLED, reason="chromium is not installed")
+HOSTILE = b"<script>document.title='hostile'</script><img src=x onerror=alert(1)>\x1b[2J"
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    with browsers.browser() as started:
+        yield started
+
+
+@pytest.fixture
+def page(driver: Any) -> Iterator[Any]:
+    """A browser, without a page."""
+    yield driver
+    driver.get("about:blank")
+    driver.get_log("browser")
+
+
+@pytest.fixture
+def web(cli: CommandLine) -> Iterator[WebService]:
+    """The service beside a running archive."""
+    with WebService(cli, cli.archive.archive_dir) as service:
+        yield service
+
+
+@contextmanager
+def published(cli: CommandLine, client: aerotape.ArchiveClient, stream_id: int) -> Iterator[int]:
+    """Record a stream with a hostile message and many others; yield the recording id."""
+    stop = threading.Event()
+    with aerotape.Aeron(cli.archive.aeron_dir) as aeron:
+        client.start_recording("aeron:ipc", stream_id)
+        publication = aeron.add_publication("aeron:ipc", stream_id)
+        publication.send(HOSTILE)
+
+        def publish() -> None:
+            while not stop.wait(0.01):
+                publication.send(bytes(200))
+
+        thread = threading.Thread(target=publish)
+        thread.start()
+        try:
+            yield client.await_signal(aerotape.RecordingSignal.START).recording_id
+        finally:
+            stop.set()
+            thread.join()
+            publication.close()
+            client.await_signal(aerotape.RecordingSignal.STOP)
+
+
+def text(page: Any, selector: str) -> str:
+    return str(page.execute_script(f"return document.querySelector({selector!r})?.textContent"))
+
+
+def complaints(page: Any) -> list[str]:
+    """Return what the browser complained of since the last call: scripts, missing files."""
+    return [each["message"] for each in page.get_log("browser") if "favicon" not in each["message"]]
+
+
+def test_live_figures(
+    cli: CommandLine, client: aerotape.ArchiveClient, web: WebService, page: Any
+) -> None:
+    """Positions and rates move without a reload, and recordings come and go."""
+    page.get(web.url)
+    with published(cli, client, 7201) as recording_id:
+        row = f"#live-recordings [data-id='{recording_id}']"
+        await_true(lambda: text(page, f"{row} .rate").endswith("/s"))
+        position = int(text(page, f"{row} .position"))
+        await_true(lambda: int(text(page, f"{row} .position")) > position)
+        assert text(page, "#live") == "1"
+    await_true(lambda: text(page, row) == "None")
+    assert complaints(page) == []
+
+
+def test_a_recording_and_a_hostile_payload(
+    cli: CommandLine, client: aerotape.ArchiveClient, web: WebService, page: Any
+) -> None:
+    """What a stream has is text; the plot is drawn; each view has a URL."""
+    with published(cli, client, 7202) as recording_id:
+        await_true(lambda: client.recording_position(recording_id) > 20_000)
+    page.get(f"{web.url}recordings/{recording_id}")
+    assert page.title == f"Recording {recording_id} · aerotape"
+    assert text(page, ".payload") == HOSTILE.decode()
+    assert page.execute_script("return document.querySelectorAll('.payload *').length") == 0
+    if cli.archive.kind == "aerotape":
+        await_true(lambda: text(page, "#rates canvas") == "")
+    else:
+        await_true(lambda: text(page, "#rates") == "There is no time index.")
+    page.execute_script("document.querySelector('a[rel=next]').click()")
+    await_true(lambda: "position=" in page.current_url)
+    assert int(text(page, ".messages td a")) > 0
+    page.get(f"{web.url}recordings/{recording_id}?format=hex")
+    assert text(page, ".payload") == HOSTILE.hex()
+    assert complaints(page) == []
+
+
+def test_pictures(
+    cli: CommandLine,
+    client: aerotape.ArchiveClient,
+    web: WebService,
+    page: Any,
+    pytestconfig: pytest.Config,
+    tmp_path: Path,
+) -> None:
+    """`pytest tests/tools/web/test_pages.py --screenshots docs/images` writes those of the docs."""
+    folder = pytestconfig.getoption("--screenshots") or tmp_path
+    browsers.resize(page, 1100, 640)
+    with published(cli, client, 7204) as recording_id:
+        page.get(web.url)
+        rate = f"[data-id='{recording_id}'] .rate"
+        await_true(lambda: text(page, rate).endswith("/s"))
+        page.save_screenshot(str(folder / "web-overview.png"))
+        await_true(lambda: client.recording_position(recording_id) > 100_000)
+        page.get(f"{web.url}recordings/{recording_id}")
+        await_true(lambda: text(page, "#rates") != "" or text(page, "#rates canvas") == "")
+        page.save_screenshot(str(folder / "web-recording.png"))
+    browsers.resize(page, 1200, 900)
+    assert (folder / "web-recording.png").stat().st_size > 10_000
+
+
+def test_search_and_pages(tmp_path: Path, cli: CommandLine, page: Any) -> None:
+    """All recordings are found page by page, and by channel."""
+    for number in range(120):
+        add_recording(tmp_path, [], now_ns=1, channel=f"aeron:ipc?alias=<b>{number}")
+    with WebService(cli, tmp_path) as web:
+        page.get(f"{web.url}recordings")
+        seen = page.execute_script("return document.querySelectorAll('tbody tr').length")
+        page.execute_script("document.querySelector('a[rel=next]').click()")
+        await_true(lambda: "after=20" in page.current_url)
+        seen += page.execute_script("return document.querySelectorAll('tbody tr').length")
+        assert seen == 120
+        page.get(f"{web.url}recordings?channel=%3Cb%3E77")
+        assert text(page, "tbody .channel") == "aeron:ipc?alias=<b>77"
+        assert page.execute_script("return document.querySelectorAll('tbody tr').length") == 1
+
+
+def test_every_page_in_every_look(
+    cli: CommandLine, web: WebService, page: Any, tmp_path: Path
+) -> None:
+    """Without complaints of the browser, in light and dark, also at 400 pixels."""
+    backgrounds = set()
+    for path in ("", "recordings", "ledgers", "counters", "errors"):
+        for dark in (False, True):
+            browsers.set_dark(page, dark=dark)
+            browsers.resize(page, 400, 800)
+            page.get(web.url + path)
+            script = "return getComputedStyle(document.body).backgroundColor"
+            backgrounds.add((dark, page.execute_script(script)))
+            width = page.execute_script("return document.documentElement.scrollWidth")
+            assert width <= 400, path
+        assert text(page, "h1")
+    assert len(backgrounds) == 2
+    browsers.set_dark(page, dark=False)
+    browsers.resize(page, 1200, 900)
+    assert complaints(page) == []
+    page.get(f"{web.url}recordings/4711")
+    assert "4711" in text(page, ".failed")
+
+
+def test_ledgers(page: Any) -> None:
+    with serve("aerotape") as served, served.connect() as client:
+        with client.create_ledger("VD_JOURNAL", aerotape.QualifiedId(6, 78)) as writer:
+            writer.add_many([b"zero", b"one"])
+        with WebService(CommandLine(served), served.archive_dir) as web:
+            page.get(f"{web.url}ledgers?scope=6")
+            assert text(page, "tbody td") == "78"
+            page.get(f"{web.url}ledgers?scope=x")
+            assert "scope='x'" in text(page, ".failed")
+
+
+def test_an_archive_that_restarts_under_the_page(
+    cli: CommandLine, page: Any, tmp_path: Path, aeron_dir: Path
+) -> None:
+    """The page stays, shows that the archive is away, and goes on with the next one."""
+    properties = {
+        **FAST_DRIVER,
+        **FAST_ARCHIVE,
+        "aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0",
+    }
+
+    def launch() -> aerotape.Archive:
+        return aerotape.Archive.launch(tmp_path / "archive", aeron_dir, properties=properties)
+
+    with launch():
+        web = WebService(cli, tmp_path / "archive")
+        page.get(web.url)
+    with web:
+        check = "[data-check=archive]"
+        await_true(lambda: text(page, f"{check}.failed span") == "the archive was stopped")
+        with launch() as archive, aerotape.connect(aeron_dir=archive.aeron_dir) as client:
+            own = CommandLine(replace(cli.archive, aeron_dir=Path(archive.aeron_dir)))
+            with published(own, client, 7203):
+                await_true(lambda: text(page, "#live") == "1")
+                assert "sign of life" in text(page, f"{check}.ok span")
