@@ -63,6 +63,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let requests stop, truncate and delete recordings and ledgers",
     )
+    parser.add_argument(
+        "--schema",
+        metavar="FILE",
+        action="append",
+        default=[],
+        type=Path,
+        help="an SBE schema, XML or .sbeir, with which payloads can be shown (repeatable)",
+    )
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)  # end with this process
     add_connection_options(parser)
 
@@ -87,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         key=args.key,
         max_series=args.max_series,
         allow_changes=args.allow_changes,
+        schemas=args.schema,
     )
     if not args.directory.is_dir():
         raise ConfigurationError(f"{args.directory} is not a directory", "DIR")

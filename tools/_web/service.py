@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.middleware import Middleware
 
 from aerotape import __version__
+from aerotape.codecs.payloads import PayloadSchema
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.metrics.collector import exposition
 from aerotape.tools._web.observed import ObservedArchive
@@ -36,6 +37,7 @@ class WebSettings:
         key: the certificate's private key, a PEM file.
         max_series: the most recordings that have metrics of their own.
         allow_changes: whether requests may change the archive.
+        schemas: SBE schemas that payloads can be decoded with, XML or .sbeir.
     """
 
     host: str
@@ -46,6 +48,7 @@ class WebSettings:
     key: Path | None = None
     max_series: int = 1_000
     allow_changes: bool = False
+    schemas: Sequence[Path] = ()
 
 
 def create_app(
@@ -60,6 +63,7 @@ def create_app(
 
     Raises:
         ConfigurationError: the users file cannot be used.
+        SchemaError: a schema is invalid.
     """
     names = (settings.host, *settings.allowed_hosts)
     middleware = [Middleware(HostGuard, names=names)]
@@ -89,10 +93,12 @@ def create_app(
         return JSONResponse(content, 200 if content["ready"] else 503)
 
     changes = Changes(session, are_allowed=settings.allow_changes)
-    app.include_router(recordings.router(observed, changes))
+    schemas = {path.stem: PayloadSchema.from_file(path) for path in settings.schemas}
+    reading = recordings.Reading(observed, schemas)
+    app.include_router(recordings.router(observed, reading, changes))
     app.include_router(ledgers.router(session, changes))
     app.include_router(entities.router(session))
-    app.include_router(routes.router(observed, session))
+    app.include_router(routes.router(observed, reading, session))
     app.mount("/static", routes.static_files())
     problems.add_handlers(app)
     return app

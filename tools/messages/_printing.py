@@ -103,7 +103,7 @@ class Printer:
     def _text_of(self, payload: bytes) -> str | None:
         """Return the text of a payload; None for a message of another template (ValueError)."""
         if self._schema is not None:
-            return _decoded(self._schema, payload)
+            return decoded(self._schema, payload)
         if self._args.format == "json":
             return _json_line(payload)
         if self._args.format == "hex" or (self._args.format is None and self._args.json):
@@ -152,18 +152,18 @@ def _read_schema(args: argparse.Namespace) -> PayloadSchema | None:
     return PayloadSchema.from_file(args.schema, args.template)
 
 
-def _decoded(schema: PayloadSchema, payload: bytes) -> Json | None:
+def decoded(schema: PayloadSchema, payload: bytes) -> Json | None:
     """Return the fields of a payload; None if it is of another schema or template (ValueError)."""
     import json
 
     import pyarrow
 
-    decoded = schema.decode_messages(
+    found = schema.decode_messages(
         pyarrow.array([payload], pyarrow.binary()), malformed="drop", keep_others=False
     )
-    if decoded.problems:
-        raise ValueError(f"its payload does not match the schema: {decoded.problems[0][1]}")
-    rows = decoded.batch.to_pylist()
+    if found.problems:
+        raise ValueError(f"its payload does not match the schema: {found.problems[0][1]}")
+    rows = found.batch.to_pylist()
     if not rows:
         return None
     row = rows[0]

@@ -53,7 +53,7 @@ class CommandLine:
         )
         assert done.returncode == expect, done.stderr.decode()
         assert b"Traceback" not in done.stderr
-        check([str(argument) for argument in args], done.stdout.decode())
+        check([str(argument) for argument in args], done.stdout.decode(errors="replace"))
         return done
 
     def json(self, *args: object) -> Any:

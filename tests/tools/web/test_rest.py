@@ -8,19 +8,32 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from support.builders import built_archive
 from support.builders.held_recordings import add_recording
 from support.builders.mark_files import in_use
+from support.builders.segment_builder import SegmentBuilder
 from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine, aerotape
 from support.daemon.control_rig import await_true
+from support.jvm.java import ROOT
 from support.processes import FAST_ARCHIVE, FAST_DRIVER
 from support.web import Answer, WebService, basic
 
 import aerotape as package
 from aerotape.codecs.entity.actions import Event
+from aerotape.codecs.payload_encoder import PayloadEncoder
+from aerotape.codecs.schema_files import load_schema
 from aerotape.qualified_id import QualifiedId
 
 API = "/api/v1"
+TRADE = {
+    "sequence": 7,
+    "eventTime": 1,
+    "instrumentId": 3,
+    "size": 100,
+    "price": 12500,
+    "remarks": "3c623e",
+}
 HOSTILE = b"<script>alert(1)</script>\x1b[2J\xff"
 
 
@@ -88,6 +101,22 @@ def test_recordings(cli: CommandLine, web: WebService, client: package.ArchiveCl
         assert rates[-1]["to_position"] == descriptor.stop_position
     else:
         assert rates == []
+
+
+def test_payloads_are_decoded_with_a_schema(tmp_path: Path, own: CommandLine) -> None:
+    """Of the messages of the schema, those that are not have no fields."""
+    market = ROOT / "tests/demo/market-data.xml"
+    builder = SegmentBuilder()
+    builder.message(PayloadEncoder(load_schema(market), "Trade").encode(TRADE))
+    builder.message(b"of another schema")
+    built_archive.add_recording(tmp_path, builder)
+    with WebService(own, tmp_path, "--schema", market) as web:
+        path = f"{API}/recordings/0/messages"
+        first, second = web.get(f"{path}?schema=market-data").json
+        assert first["fields"]["Trade"]["sequence"] == 7
+        assert (second["fields"], second["payload"]) == (None, "of another schema")
+        assert is_problem(web.get(f"{path}?schema=../x"), 400, "ConfigurationError", "market-data")
+    assert "/none.xml" in own.error("web", tmp_path, "--http", 0, "--schema", "/none.xml", code=2)
 
 
 def test_pages(tmp_path: Path, own: CommandLine) -> None:

@@ -40,12 +40,11 @@ def static_files() -> ASGIApp:
     return StaticFiles(directory=_FOLDER / "static")
 
 
-def router(observed: ObservedArchive, session: ControlSession) -> APIRouter:
+def router(observed: ObservedArchive, reading: Reading, session: ControlSession) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(include_in_schema=False)
     templates = Jinja2Templates(_FOLDER / "templates")
     templates.env.filters |= {"size": bytes_text, "time": _time}
-    reading = Reading(observed)
 
     def page(request: Request, name: str, active: str, **context: Any) -> Response:
         context |= {"active": active, "directory": str(observed.directory)}
@@ -131,6 +130,7 @@ def router(observed: ObservedArchive, session: ControlSession) -> APIRouter:
         recording_id: int,
         position: Annotated[int | None, Query(ge=0)] = None,
         format: Format = "text",
+        schema: str = "",
     ) -> Response:
         try:
             row = reading.recording(recording_id)
@@ -140,7 +140,7 @@ def router(observed: ObservedArchive, session: ControlSession) -> APIRouter:
             return failed(request, "/recordings", error)
         problem, messages = "", []
         try:
-            messages = reading.messages(recording_id, position, _MESSAGES, format)
+            messages = reading.messages(recording_id, position, _MESSAGES, format, schema or None)
         except AerotapeError as error:
             problem = str(error)
         return page(
@@ -154,6 +154,8 @@ def router(observed: ObservedArchive, session: ControlSession) -> APIRouter:
             problem=problem,
             position=row["start_position"] if position is None else position,
             format=format,
+            schema=schema,
+            schemas=list(reading.schemas),
         )
 
     @routes.get("/ledgers")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import json
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -15,9 +17,12 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.payloads import PayloadSchema
+from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.rest.changes import Changes
+from aerotape.tools.messages._printing import decoded, message_row
 
 MAX_ROWS: Final = 1_000
 _MAX_PAYLOAD: Final = 1 << 16
@@ -41,8 +46,17 @@ def encoded(payload: bytes, format: Format) -> str:
 class Reading:
     """Reads recordings from the files of an archive."""
 
-    def __init__(self, observed: ObservedArchive) -> None:
+    def __init__(
+        self, observed: ObservedArchive, schemas: Mapping[str, PayloadSchema] = MappingProxyType({})
+    ) -> None:
+        """Create it; nothing is read.
+
+        Args:
+            observed: the archive.
+            schemas: those that payloads can be decoded with, by name.
+        """
         self._observed = observed
+        self.schemas = schemas
 
     def opened(self, recording_id: int) -> Recording:
         """Open a recording (UnknownRecordingError, CatalogError)."""
@@ -69,11 +83,19 @@ class Reading:
         ]
 
     def messages(
-        self, recording_id: int, position: int | None, limit: int, format: Format
+        self,
+        recording_id: int,
+        position: int | None,
+        limit: int,
+        format: Format,
+        schema: str | None = None,
     ) -> list[dict[str, Any]]:
         """Return messages that begin at a position or later; at most 8 MiB are read.
 
+        With a schema, `fields` are those of the payload, null if it is of another schema.
+
         Raises:
+            ConfigurationError: there is no such schema.
             SegmentError: a file is missing or damaged.
             UnknownRecordingError: there is no such recording.
         """
@@ -84,13 +106,23 @@ class Reading:
             return []
         return [
             {
-                **{name: value for name, value in each._asdict().items() if name != "payload"},
-                "length": len(each.payload),
+                **message_row(each),
                 "payload": encoded(each.payload[:_MAX_PAYLOAD], format),
                 "is_whole": len(each.payload) <= _MAX_PAYLOAD,
+                **({} if schema is None else {"fields": self._fields(schema, each.payload)}),
             }
             for each in islice(found.messages(begin, end), limit)
         ]
+
+    def _fields(self, schema: str, payload: bytes) -> Any:
+        if schema not in self.schemas:
+            known = ", ".join(self.schemas) or "none: start the service with --schema"
+            raise ConfigurationError(f"schema={schema!r}: unknown; there is {known}", "schema")
+        try:
+            fields = decoded(self.schemas[schema], payload)
+        except ValueError:
+            return None
+        return None if fields is None else json.loads(fields)
 
     def rates(
         self, recording_id: int, bins: int, from_ns: int | None, to_ns: int | None
@@ -147,10 +179,9 @@ def listed(
     return len(rows), rows[begin : begin + limit]
 
 
-def router(observed: ObservedArchive, changes: Changes) -> APIRouter:
+def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/api/v1/recordings", tags=["recordings"])
-    reading = Reading(observed)
 
     @routes.get("", summary="List recordings, a page at a time")
     def recordings(
@@ -201,8 +232,9 @@ def router(observed: ObservedArchive, changes: Changes) -> APIRouter:
         position: Annotated[int | None, Query(ge=0)] = None,
         limit: Limit = 100,
         format: Format = "text",
+        schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
     ) -> list[dict[str, Any]]:
-        return reading.messages(recording_id, position, limit, format)
+        return reading.messages(recording_id, position, limit, format, schema)
 
     @routes.post("/{recording_id}/stop", summary="Stop a recording in progress")
     def stop(recording_id: int, request: Request) -> dict[str, Any]:
