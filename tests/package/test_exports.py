@@ -6,7 +6,6 @@ import ast
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,6 @@ def test_each_public_name_can_be_loaded() -> None:
         assert getattr(aerotape, name) is not None
     with pytest.raises(AttributeError, match="nothing"):
         aerotape.nothing  # type: ignore[attr-defined]  # noqa: B018
-
-
-def test_the_version_is_that_of_the_extension() -> None:
-    """The crate has the version of the package."""
-    root = Path(__file__).parents[2]
-    crate = tomllib.loads((root / "native" / "Cargo.toml").read_text())
-    assert crate["package"]["version"] == aerotape.__version__
 
 
 def test_an_import_loads_nothing_heavy() -> None:

@@ -147,6 +147,8 @@ def test_wheel_is_for_every_later_python(wheel: Path) -> None:
         "spark/runtime/log4j2.properties",
     )
     assert {f"aerotape/{name}" for name in files} <= names
+    assert "aerotape/tools/_web/pages/static/uPlot.js" in names
+    assert "aerotape/tools/_web/pages/templates/base.html" in names
     # Spark finds data sources by modules with such a name.
     assert {name for name in names if not name.startswith("aerotape")} == {"pyspark_aerotape.py"}
 
