@@ -12,26 +12,23 @@ import contextlib
 import logging
 import os
 import resource
-import signal
 import sys
-from collections.abc import Iterator
-from queue import Empty, SimpleQueue
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError
 from aerotape.formatting import printable
+from aerotape.tools._cli.daemon.service_manager import ServiceManager
+from aerotape.tools._cli.daemon.settings import add_property_arguments, gather
+from aerotape.tools._cli.daemon.stop_signals import StoppedError, StopSignals
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import emit, emit_line, note
-from aerotape.tools._cli.service_manager import ServiceManager
-from aerotape.tools._cli.settings import add_property_arguments, gather
-from aerotape.tools._cli.web_address import check_web_service, web_address
+from aerotape.tools._web.address import check_web_service, web_address
 
 if TYPE_CHECKING:
     from aerotape.archive.archive import Archive
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.config.settings import Settings
-    from aerotape.tools._cli.web_child import WebChild
+    from aerotape.tools._web.child import WebChild
 
 _CHECK_INTERVAL_S: Final = 0.5
 
@@ -74,52 +71,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_property_arguments(parser)
 
 
-class _StoppedError(BaseException):
-    """A stop signal has arrived during the start."""
-
-
-class StopSignals:
-    """SIGTERM, SIGINT and SIGHUP are waited for instead of ending the process.
-
-    SIGHUP stays ignored where it is, as under nohup.
-    """
-
-    def __init__(self) -> None:
-        # Its `put` is reentrant. An Event is not: a handler that sets it while the same thread is
-        # within `wait` can block forever.
-        self._received: SimpleQueue[int] = SimpleQueue()
-        self._interrupts = False
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-                continue
-            signal.signal(number, self._on_signal)
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        self._received.put(number)
-        if self._interrupts:
-            self._interrupts = False
-            raise _StoppedError
-
-    @contextlib.contextmanager
-    def interrupting(self) -> Iterator[None]:
-        """Let a signal end the block with _StoppedError, also one that has arrived before."""
-        self._interrupts = True
-        try:
-            if not self._received.empty():
-                raise _StoppedError
-            yield
-        finally:
-            self._interrupts = False
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for a signal; return whether one came within the timeout."""
-        try:
-            self._received.get(timeout=timeout_s)
-        except Empty:
-            return False
-        return True
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the archive until SIGTERM, SIGINT, SIGHUP or the loss of the media driver."""
     settings = gather(
@@ -147,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with stop.interrupting():
             archive = Archive(config, args.driver)
-    except _StoppedError:
+    except StoppedError:
         return EXIT_OK
     manager = ServiceManager(os.environ)
     with archive, _web_service(archive, args) as web:
@@ -173,7 +124,7 @@ def _web_service(
     """Start the web service of --http; without it, there is none."""
     if args.http is None:
         return contextlib.nullcontext()
-    from aerotape.tools._cli.web_child import WebChild
+    from aerotape.tools._web.child import WebChild
 
     host, port = args.http
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from aerotape.tools._cli.daemon.settings import add_property_arguments, gather
+from aerotape.tools._cli.daemon.stop_signals import StopSignals
 from aerotape.tools._cli.output import emit_line, note
-from aerotape.tools._cli.settings import add_property_arguments, gather
-from aerotape.tools.archive import StopSignals
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.protocol import NULL_VALUE
 from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.connection import add_connection_options, connect
-from aerotape.tools._cli.web_address import check_web_service, web_address
+from aerotape.tools._web.address import check_web_service, web_address
 
 if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient

@@ -12,12 +12,12 @@ from typing import Final
 import uvicorn
 
 from aerotape.errors import ConfigurationError
+from aerotape.tools._cli.daemon.stop_signals import StopSignals
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import emit_line
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.service import WebSettings, create_app
 from aerotape.tools._web.session import ControlSession
-from aerotape.tools.archive import StopSignals
 
 # A flood is answered with 503 and does not grow queues.
 _MAX_REQUESTS: Final = 100

@@ -13,7 +13,7 @@ from support.daemon.daemon import AerotapeArchive
 from support.processes import FAST_ARCHIVE
 
 import aerotape
-from aerotape.tools._cli.service_manager import ServiceManager
+from aerotape.tools._cli.daemon.service_manager import ServiceManager
 
 
 class Manager:

@@ -7,7 +7,7 @@ import sys
 
 SCRIPT = """
 import os, signal, threading
-from aerotape.tools.archive import StopSignals
+from aerotape.tools._cli.daemon.stop_signals import StopSignals
 
 stop = StopSignals()
 for round in range(200):
