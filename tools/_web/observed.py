@@ -17,14 +17,14 @@ from typing import Final, TypeVar
 from aerotape.archive.counters import CounterType, key_fields
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import entry_damage
-from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
 from aerotape.catalog.mark.mark_file import MarkFile, MarkFileInfo
 from aerotape.clock import epoch_ms
 from aerotape.cnc import CncFile, CounterRecord
 from aerotape.distinct_error_log import ErrorObservation
 from aerotape.errors import AerotapeError
 from aerotape.protocol import NULL_VALUE
-from aerotape.replay.offline.directory import open_directory
+from aerotape.replay.offline.directory import ArchiveDirectory, open_directory
 
 _T = TypeVar("_T")
 _SYSTEM_COUNTER: Final = 0
@@ -122,6 +122,8 @@ class ObservedArchive:
         self._lock = threading.Lock()
         self._last: Snapshot | None = None
         self._last_s = 0.0
+        self._catalog = b""
+        self._descriptors: list[RecordingDescriptor] = []
 
     def snapshot(self) -> Snapshot:
         """Return what the files say now, or said within the last half second."""
@@ -149,8 +151,7 @@ class ObservedArchive:
         file = tried(lambda: CncFile(aeron_dir)) if aeron_dir else None
         counters = (tried(lambda: list(file.counters())) if file else None) or []
         archive_id = mark.header.archive_id if mark else NULL_VALUE
-        entries = (tried(lambda: list(files.entries())) if files else None) or []
-        valid = [each for each in entries if each.state == RecordingState.VALID]
+        recordings = tried(lambda: self._recordings(files)) if files else None
         status = tried(lambda: os.statvfs(self.directory))
         return Snapshot(
             taken_ms=epoch_ms(),
@@ -158,12 +159,24 @@ class ObservedArchive:
             driver=tried(lambda: _driver(aeron_dir, file)) if file else None,
             own_counters=[each for each in counters if each.type_id == _SYSTEM_COUNTER],
             counters=[each for each in counters if _is_of(archive_id, each)],
-            recordings=[each.descriptor for each in valid if not entry_damage(each)],
+            recordings=recordings or [],
             suspect=frozenset((tried(files.suspect_notes) if files else None) or ()),
             free_bytes=status.f_bavail * status.f_frsize if status else 0,
             total_bytes=status.f_blocks * status.f_frsize if status else 0,
             problems=problems,
         )
+
+    def _recordings(self, files: ArchiveDirectory) -> list[RecordingDescriptor]:
+        """Return the descriptors; decoded only if the catalog's bytes have changed."""
+        content = (self.directory / CATALOG_FILE_NAME).read_bytes()
+        if content != self._catalog:
+            self._descriptors = [
+                entry.descriptor
+                for entry in files.entries()
+                if entry.state == RecordingState.VALID and not entry_damage(entry)
+            ]
+            self._catalog = content
+        return self._descriptors
 
 
 def _driver(aeron_dir: str, file: CncFile) -> Driver:

@@ -160,7 +160,7 @@ def test_every_page_in_every_look(
 ) -> None:
     """Without complaints of the browser, in light and dark, also at 400 pixels."""
     backgrounds = set()
-    for path in ("", "recordings", "ledgers", "counters", "errors"):
+    for path in ("", "recordings", "ledgers", "sessions", "counters", "errors"):
         for dark in (False, True):
             browsers.set_dark(page, dark=dark)
             browsers.resize(page, 400, 800)

@@ -93,6 +93,8 @@ def test_recordings(cli: CommandLine, web: WebService, client: package.ArchiveCl
     ]
     second = web.get(f"{path}/messages?position={messages[1]['position']}&limit=1&format=hex").json
     assert [each["payload"] for each in second] == [HOSTILE.hex()]
+    assert web.get(f"{path}/messages?from_time=2100-01-01T00:00Z").json == []
+    assert is_problem(web.get(f"{path}/messages?from_time=x"), 400, "ConfigurationError", "x")
     [segment] = web.get(f"{path}/segments").json
     assert segment["name"] == f"{recording_id}-0.rec"
     assert web.get(f"{path}/damage").json == []
@@ -157,6 +159,7 @@ def test_errors_are_problems(web: WebService) -> None:
 
 def test_changes_are_refused_by_default(web: WebService) -> None:
     for method, path in (
+        ("POST", "recordings?channel=aeron:ipc&stream_id=1"),
         ("POST", "recordings/0/stop"),
         ("POST", "recordings/0/truncate?position=0"),
         ("DELETE", "recordings/0"),
@@ -175,6 +178,8 @@ def test_changes(cli: CommandLine, client: package.ArchiveClient) -> None:
         assert web.get(f"{path}/stop", "POST").json["stopped"] is False
         await_true(lambda: web.get(path, "DELETE").status == 200)  # the truncation has ended
         await_true(lambda: web.get(path).status == 404)
+        started = web.get(f"{API}/recordings?channel=aeron:ipc&stream_id=7105", "POST").json
+        client.stop_recording_subscription(started["subscription_id"])
 
 
 def test_roles_decide_on_changes(own: CommandLine, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
-from aerotape.archive.counters import CounterType
+from aerotape.archive.counters import CounterType, key_fields
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text
 from aerotape.tools._cli.times import time_text
@@ -131,6 +131,7 @@ def router(observed: ObservedArchive, reading: Reading, session: ControlSession)
         position: Annotated[int | None, Query(ge=0)] = None,
         format: Format = "text",
         schema: str = "",
+        from_time: str = "",
     ) -> Response:
         try:
             row = reading.recording(recording_id)
@@ -140,7 +141,14 @@ def router(observed: ObservedArchive, reading: Reading, session: ControlSession)
             return failed(request, "/recordings", error)
         problem, messages = "", []
         try:
-            messages = reading.messages(recording_id, position, _MESSAGES, format, schema or None)
+            messages = reading.messages(
+                recording_id,
+                position,
+                _MESSAGES,
+                format,
+                schema or None,
+                from_time=from_time or None,
+            )
         except AerotapeError as error:
             problem = str(error)
         return page(
@@ -156,6 +164,7 @@ def router(observed: ObservedArchive, reading: Reading, session: ControlSession)
             format=format,
             schema=schema,
             schemas=list(reading.schemas),
+            from_time=from_time,
         )
 
     @routes.get("/ledgers")
@@ -180,6 +189,25 @@ def router(observed: ObservedArchive, reading: Reading, session: ControlSession)
         columns = ("Ledger:", "Type", "State", "LAP:", "LAC:", "Unconfirmed bytes:")
         form = {"label": "Scope", "name": "scope", "value": scope}
         return _table(page, request, "/ledgers", "Ledgers", columns, rows, problem, form)
+
+    @routes.get("/sessions")
+    def sessions(request: Request) -> Response:
+        snapshot = observed.snapshot()
+        rows = [
+            (key_fields(each.type_id, each.key)["control_session_id"], each.label)
+            for each in snapshot.counters
+            if each.type_id == CounterType.CONTROL_SESSION
+        ]
+        found = {
+            name: snapshot.value(counter) or 0
+            for name, counter in (
+                ("control sessions", CounterType.CONTROL_SESSIONS),
+                ("recordings in progress", CounterType.RECORDING_SESSIONS),
+                ("replays in progress", CounterType.REPLAY_SESSIONS),
+            )
+        }
+        note = ", ".join(f"{count} {name}" for name, count in found.items())
+        return _table(page, request, "/sessions", "Sessions", ("Id:", "Client"), rows, note=note)
 
     @routes.get("/counters")
     def counters(request: Request) -> Response:
@@ -220,6 +248,7 @@ def _table(
     rows: list[Any],
     problem: str = "",
     form: dict[str, str] | None = None,
+    note: str = "",
 ) -> Response:
     """Return a page with a table; the titles of columns of numbers end with a colon."""
     shown = [{"title": name.rstrip(":"), "number": name.endswith(":")} for name in columns]
@@ -232,6 +261,7 @@ def _table(
         rows=rows,
         problem=problem,
         form=form,
+        note=note,
     )
     return response
 

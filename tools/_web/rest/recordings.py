@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request
 
+from aerotape.archive.client.arguments import SourceLocationName
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.clock import epoch_ms
@@ -20,6 +21,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.directory import Recording, open_directory
+from aerotape.times import parse_time
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools.messages._printing import decoded, message_row
@@ -89,10 +91,14 @@ class Reading:
         limit: int,
         format: Format,
         schema: str | None = None,
+        *,
+        from_time: str | None = None,
     ) -> list[dict[str, Any]]:
         """Return messages that begin at a position or later; at most 8 MiB are read.
 
-        With a schema, `fields` are those of the payload, null if it is of another schema.
+        A time, ISO 8601 or a number as for the commands, leads to the first that may have been
+        recorded then. With a schema, `fields` are those of the payload, null if it is of another
+        schema.
 
         Raises:
             ConfigurationError: there is no such schema.
@@ -101,6 +107,8 @@ class Reading:
         """
         found = self.opened(recording_id)
         begin = found.start_position if position is None else position
+        if from_time is not None:
+            begin = max(begin, found.time_index.position_from(parse_time(from_time, "from_time")))
         end = min(begin + _MAX_BYTES, found.recorded_position)
         if begin > found.recorded_position:
             return []
@@ -166,17 +174,24 @@ def listed(
 ) -> tuple[int, list[dict[str, Any]]]:
     """Return how many recordings match, and a page of them: those after a recording id."""
     positions = snapshot.positions()
-    rows = [
-        row_of(snapshot, positions, each)
+    found = [
+        each
         for each in snapshot.recordings
         if (channel is None or channel in each.original_channel)
         and stream_id in (None, each.stream_id)
         and live in (None, each.recording_id in positions)
     ]
-    rows.sort(key=lambda row: (row[sort], row["recording_id"]), reverse=descending)
-    ids = [row["recording_id"] for row in rows]
+
+    def key(descriptor: RecordingDescriptor) -> tuple[int, int]:
+        if sort == "recorded_bytes":
+            return _recorded_bytes(descriptor, positions), descriptor.recording_id
+        return getattr(descriptor, sort), descriptor.recording_id
+
+    found.sort(key=key, reverse=descending)
+    ids = [each.recording_id for each in found]
     begin = ids.index(after) + 1 if after in ids else 0
-    return len(rows), rows[begin : begin + limit]
+    page = found[begin : begin + limit]
+    return len(found), [row_of(snapshot, positions, each) for each in page]
 
 
 def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> APIRouter:
@@ -233,8 +248,24 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         limit: Limit = 100,
         format: Format = "text",
         schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
+        from_time: Annotated[str | None, Query(description="ISO 8601, or a number")] = None,
     ) -> list[dict[str, Any]]:
-        return reading.messages(recording_id, position, limit, format, schema)
+        return reading.messages(recording_id, position, limit, format, schema, from_time=from_time)
+
+    @routes.post("", summary="Record each stream of a channel and stream id, now or later")
+    def start(
+        request: Request,
+        channel: str,
+        stream_id: int,
+        source: SourceLocationName = "local",
+        auto_stop: bool = False,
+    ) -> dict[str, Any]:
+        subscription_id = changes.request(
+            request,
+            codecs.StartRecordingRequest2.TEMPLATE_ID,
+            lambda client: client.start_recording(channel, stream_id, source, auto_stop=auto_stop),
+        )
+        return {"subscription_id": subscription_id}
 
     @routes.post("/{recording_id}/stop", summary="Stop a recording in progress")
     def stop(recording_id: int, request: Request) -> dict[str, Any]:
@@ -296,5 +327,10 @@ def row_of(
         "live": descriptor.recording_id in positions,
         "suspect": descriptor.recording_id in snapshot.suspect,
         "recorded_position": recorded if recorded >= 0 else None,
-        "recorded_bytes": max(recorded - descriptor.start_position, 0),
+        "recorded_bytes": _recorded_bytes(descriptor, positions),
     }
+
+
+def _recorded_bytes(descriptor: RecordingDescriptor, positions: dict[int, int]) -> int:
+    recorded = positions.get(descriptor.recording_id, descriptor.stop_position)
+    return max(recorded - descriptor.start_position, 0)
