@@ -19,6 +19,7 @@ from support.processes import FAST_ARCHIVE, FAST_DRIVER
 from support.web import WebService
 
 import aerotape
+from aerotape.codecs.entity.actions import Event
 
 pytestmark = pytest.mark.skipif(not browsers.IS_INSTALLED, reason="chromium is not installed")
 HOSTILE = b"<script>document.title='hostile'</script><img src=x onerror=alert(1)>\x1b[2J"
@@ -160,7 +161,7 @@ def test_every_page_in_every_look(
 ) -> None:
     """Without complaints of the browser, in light and dark, also at 400 pixels."""
     backgrounds = set()
-    for path in ("", "recordings", "ledgers", "sessions", "counters", "errors"):
+    for path in ("", "recordings", "ledgers", "entities", "sessions", "counters", "errors"):
         for dark in (False, True):
             browsers.set_dark(page, dark=dark)
             browsers.resize(page, 400, 800)
@@ -187,6 +188,17 @@ def test_ledgers(page: Any) -> None:
             assert text(page, "tbody td") == "78"
             page.get(f"{web.url}ledgers?scope=x")
             assert "scope='x'" in text(page, ".failed")
+
+
+def test_entities(page: Any) -> None:
+    with serve("aerotape") as served, served.connect() as client:
+        with client.entities("orders") as entities:
+            entities.append("<b>", [Event(1, b'{"price": 2.50}', "json")])
+        with WebService(CommandLine(served), served.archive_dir) as web:
+            page.get(f"{web.url}entities?topic=orders&key=%3Cb%3E")
+            assert '{"price": 2.50}' in text(page, "tbody .text")
+            page.get(f"{web.url}entities?topic=none")
+            assert text(page, ".failed") == "topic none has no recording"
 
 
 def test_an_archive_that_restarts_under_the_page(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from starlette.concurrency import run_in_threadpool
@@ -21,8 +21,10 @@ from aerotape.archive.counters import CounterType, key_fields
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text
 from aerotape.tools._cli.times import time_text
+from aerotape.tools._entity.read import event_text
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
+from aerotape.tools._web.rest.entities import read_journal
 from aerotape.tools._web.rest.ledgers import unsigned
 from aerotape.tools._web.rest.problems import status_of
 from aerotape.tools._web.rest.recordings import Format, Reading, Sort, listed, row_of
@@ -187,8 +189,25 @@ def router(observed: ObservedArchive, reading: Reading, session: ControlSession)
         except AerotapeError as error:
             problem = str(error)
         columns = ("Ledger:", "Type", "State", "LAP:", "LAC:", "Unconfirmed bytes:")
-        form = {"label": "Scope", "name": "scope", "value": scope}
+        form = [("Scope", "scope", scope)]
         return _table(page, request, "/ledgers", "Ledgers", columns, rows, problem, form)
+
+    @routes.get("/entities")
+    def entities(request: Request, topic: str = "", key: str = "") -> Response:
+        problem, note, rows = "", "", []
+        try:
+            if topic:
+                last, events = read_journal(session, topic, key, 1, _PAGE_ROWS)
+                note = f"last sequence number: {'none' if last is None else last}"
+                rows = [(each.event.seq_nr, event_text(each)) for each in events]
+        except AerotapeError as error:
+            problem = str(error)
+        except HTTPException as error:
+            problem = error.detail
+        form = [("Topic", "topic", topic), ("Entity", "key", key)]
+        return _table(
+            page, request, "/entities", "Entities", ("Number:", "Event"), rows, problem, form, note
+        )
 
     @routes.get("/sessions")
     def sessions(request: Request) -> Response:
@@ -247,10 +266,14 @@ def _table(
     columns: tuple[str, ...],
     rows: list[Any],
     problem: str = "",
-    form: dict[str, str] | None = None,
+    form: Sequence[tuple[str, str, str]] = (),
     note: str = "",
 ) -> Response:
-    """Return a page with a table; the titles of columns of numbers end with a colon."""
+    """Return a page with a table.
+
+    The titles of columns of numbers end with a colon. The form has a label, name and value for each
+    field.
+    """
     shown = [{"title": name.rstrip(":"), "number": name.endswith(":")} for name in columns]
     response: Response = page(
         request,
