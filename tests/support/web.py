@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,7 +40,9 @@ class WebService:
     """A running service. Use as a context manager."""
 
     def __init__(self, cli: CommandLine, directory: Path, *options: object) -> None:
-        self.process = cli.start("web", directory, "--http", 0, "--json", *options, text=True)
+        self.process = cli.start(
+            "web", directory, "--http", 0, "--json", "--parent", os.getpid(), *options, text=True
+        )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.process.communicate()[1]
