@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from support.jvm.java import ROOT
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FROM_AN_INDEX = re.compile(r"pip install[^`\n]*?[ '\"\\]aerotape(?![-\w]|/)")
 SPECIAL = re.compile(r"[?|&*<>]")
 
@@ -44,3 +46,22 @@ def test_channels_in_commands_are_quoted(document: Path) -> None:
         if "aeron:" in bare and SPECIAL.search(bare)
     ]
     assert unquoted == []
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the anchors of a document's headings, as forges make them."""
+    headings = HEADING.findall(document.read_text())
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    """Within the repository: to files that are there, and to headings that they have."""
+    broken = []
+    for name, anchor in LINK.findall(document.read_text()):
+        if name.startswith(("http:", "https:")):
+            continue
+        target = (document.parent / name).resolve() if name else document
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(f"{name}#{anchor}")
+    assert broken == []
