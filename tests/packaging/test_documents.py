@@ -66,3 +66,12 @@ def test_links_lead_somewhere(document: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(f"{name}#{anchor}")
     assert broken == []
+
+
+def test_every_page_is_listed() -> None:
+    """In docs/README.md, where a reader looks for it."""
+    listed = {name for name, _ in LINK.findall((ROOT / "docs/README.md").read_text())}
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} <= listed
+    decisions = (ROOT / "docs/decisions/README.md").read_text()
+    made = {path.name for path in (ROOT / "docs/decisions").glob("*.md")} - {"README.md"}
+    assert made == {name for name, _ in LINK.findall(decisions)}
