@@ -41,7 +41,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jars demo test test-fast bench check format dist wheel release clean
+.PHONY: help setup jars demo test test-fast bench check docs format dist wheel release clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -68,6 +68,9 @@ check: $(STAMPS)/installed ## Lint and type-check Python and Rust
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
 	eval "$$($(PY) native/build_environment.py)" && cd native && cargo fmt --all --check && cargo clippy --profile $(PROFILE) --workspace --all-targets -- -D warnings
+
+docs: $(STAMPS)/installed ## Build the site of the documentation into build/site
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
 
 format: $(STAMPS)/installed ## Sort imports and format the Rust sources
 	$(VENV)/bin/ruff check --select I --fix

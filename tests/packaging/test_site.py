@@ -1,0 +1,63 @@
+"""The site of the documentation."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.jvm.java import ROOT
+
+import aerotape
+
+pytest.importorskip("mkdocs")
+LOADED = (
+    re.compile(r'<(?:script|img|iframe)[^>]* src="((?:https?:)?//[^"]*)"'),
+    re.compile(r'<link[^>]* href="((?:https?:)?//[^"]*)"[^>]* rel="(?:stylesheet|preconnect)"'),
+    re.compile(r'<link[^>]* rel="(?:stylesheet|preconnect)"[^>]* href="((?:https?:)?//[^"]*)"'),
+)
+LOADED_BY_STYLES = re.compile(r'@import[^;]*|url\("?(?:https?:)?//[^)]*')
+DOCUMENTED = re.compile(r'<h[2-5] id="[\w.]*?(\w+)" class="doc')
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does: strictly, so links and anchors lead somewhere."""
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(out)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_pages_load_nothing_from_outside(site: Path) -> None:
+    """No scripts, styles, fonts or images of other servers."""
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 30
+    found = {
+        page.name: address
+        for page in pages
+        for pattern in LOADED
+        for address in pattern.findall(page.read_text())
+    }
+    assert found == {}
+    styles = "".join(path.read_text() for path in site.rglob("*.css"))
+    assert LOADED_BY_STYLES.findall(styles) == []
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    documented = set(DOCUMENTED.findall((site / "api.html").read_text()))
+    public = {name for name in aerotape.__all__ if not name.startswith("_")}
+    assert public - documented == set()
+    assert {"launch", "start_recording", "stop_recording"} <= documented
+
+
+def test_commands_and_properties_are_those_of_the_code(site: Path) -> None:
+    commands = (site / "commands.html").read_text()
+    assert "usage: aerotape publish" in commands
+    assert "usage: aerotape tool DIR describe" in commands
+    assert "aeron.archive.segment.file.length" in (site / "configuration.html").read_text()
