@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jsonschema import Draft202012Validator
 
-from aerotape.tools._cli.json_output.fields import COMMANDS
+from aerotape.tools._cli.json_output.records import COMMANDS
 from aerotape.tools._cli.json_output.schema import schema
 
 _VALIDATOR = Draft202012Validator(schema())

@@ -23,7 +23,7 @@ from support.jvm.java import ROOT
 
 from aerotape.tools import entity, ledger, tool
 from aerotape.tools import journal as raft
-from aerotape.tools._cli.json_output.fields import COMMANDS
+from aerotape.tools._cli.json_output.records import COMMANDS
 from aerotape.tools._cli.json_output.schema import page
 from aerotape.tools._cli.main import command_files
 

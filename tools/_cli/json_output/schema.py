@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
-from aerotape.tools._cli.json_output.fields import COMMANDS, FIELDS, RECORDS
+from aerotape.tools._cli.json_output.fields import FIELDS
+from aerotape.tools._cli.json_output.records import COMMANDS, RECORDS
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _TYPES: Final = {
