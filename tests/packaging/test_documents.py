@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import subprocess
 from pathlib import Path
@@ -75,3 +76,13 @@ def test_every_page_is_listed() -> None:
     decisions = (ROOT / "docs/decisions/README.md").read_text()
     made = {path.name for path in (ROOT / "docs/decisions").glob("*.md")} - {"README.md"}
     assert made == {name for name, _ in LINK.findall(decisions)}
+
+
+@pytest.mark.parametrize(
+    "source", sorted((ROOT / "docs/pictures").glob("*.dot")), ids=lambda path: path.name
+)
+def test_pictures_are_made_of_their_texts(source: Path) -> None:
+    """Each line of each label is in the picture: docs/pictures/make.py makes it."""
+    labels = re.findall(r'label="([^"]*)"', source.read_text())
+    picture = html.unescape(source.with_suffix(".svg").read_text())
+    assert [line for label in labels for line in label.split(r"\n") if line not in picture] == []
