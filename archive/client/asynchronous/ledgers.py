@@ -388,8 +388,8 @@ class AsyncLedgerMethods(AsyncReplayMethods):
         """Mirror a PD_JOURNAL ledger on another archive instead of one that has failed.
 
         The other archive replicates all of the ledger. What the first one has stays there, and it
-        counts as before until the other one has all of the ledger. In an archive with
-        users this needs the role `admin`.
+        counts as before until the other one has all of the ledger; `members` of `ledger_info` has
+        it until then. In an archive with users this needs the role `admin`.
 
         Args:
             ledger: an open ledger.
