@@ -318,6 +318,7 @@ class Archive(Closing):
                 idle=idle or config.idle,
                 write_counters=counters.written,
                 read_counters=counters.read,
+                sync_counters=counters.syncs,
                 cycle_counters=cycle,
             )
             made = _native.SessionWorker(mailbox, options)

@@ -105,6 +105,7 @@ def compose_services(
     )
     replays = Replays(
         config=config,
+        archive_id=resources.archive_id,
         client=client,
         catalog=catalog,
         recordings=recordings,

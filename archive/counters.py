@@ -6,10 +6,11 @@ clients look up a recording's progress by type 100 and the recording id in the k
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape import __version__
 from aerotape.archive.driver_tasks import wait_for
@@ -48,15 +49,28 @@ class CounterType(IntEnum):
     LOW_STORAGE = 1_113
     RETENTION_SEGMENTS = 1_114
     RETENTION_BYTES = 1_115
+    SYNC_TIME = 1_116
+    SYNCS = 1_117
     LEDGER_CONFIRMED = 1_200
     STORE_REPLICATION = 1_201
+    ENTITY_REPLICATION = 1_202
 
 
 _WITH_ARCHIVE_ID = frozenset(CounterType) - {
     CounterType.RECORDING_POSITION,
     CounterType.LEDGER_CONFIRMED,
     CounterType.STORE_REPLICATION,
+    CounterType.ENTITY_REPLICATION,
 }
+_REPLAY_ALIAS: Final = re.compile(r"[?|]alias=archive-(-?[0-9]+)-replay-([0-9]+)(?:\||$)")
+LONGER: Final = (1 << 63) - 1
+"""The bound of syncs that took longer than all other bounds."""
+_MICROSECOND: Final = 1_000
+_SYNC_BOUNDS_NS: Final = (
+    *(each * _MICROSECOND for each in (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000)),
+    *(each * _MICROSECOND for each in (50_000, 100_000, 250_000, 1_000_000)),
+    LONGER,
+)
 
 
 def _ascii(text: str) -> bytes:
@@ -103,6 +117,33 @@ def ledger_confirmed_label(archive_id: int, recording_id: int, ledger_key: bytes
     return f"ledger-confirmed: {ledger_key.hex()} {recording_id}{_archive_id_suffix(archive_id)}"
 
 
+def entity_replication_key(archive_id: int, recording_id: int) -> bytes:
+    """Return the key: recording id, archive id."""
+    return struct.pack("<qq", recording_id, archive_id)
+
+
+def entity_replication_label(archive_id: int, recording_id: int, topic: str, partition: int) -> str:
+    """Return the label: topic, partition and recording id."""
+    start = f"entity-replication: {topic} {partition} {recording_id}"
+    return _label(start, "", archive_id)
+
+
+def _sync_label(bound_ns: int) -> str:
+    took = "longer" if bound_ns == LONGER else f"up to {format_duration(bound_ns)}"
+    return f"archive-recorder syncs that took {took}"
+
+
+def replay_alias(archive_id: int, recording_id: int) -> str:
+    """Return the alias of a replay's channel, by which its publication's counters are found."""
+    return f"archive-{archive_id}-replay-{recording_id}"
+
+
+def replayed_recording(label: str, archive_id: int) -> int | None:
+    """Return the recording that a publication of an archive replays, by its counter's label."""
+    found = _REPLAY_ALIAS.search(label)
+    return int(found[2]) if found and int(found[1]) == archive_id else None
+
+
 def control_session_key(archive_id: int, control_session_id: int) -> bytes:
     """Return the key: archive id, control session id."""
     return struct.pack("<qq", archive_id, control_session_id)
@@ -124,12 +165,17 @@ def key_fields(type_id: int, key: bytes) -> dict[str, int]:
     if type_id == CounterType.LEDGER_CONFIRMED:
         recording_id, archive_id = struct.unpack_from("<q16xq", key)
         return {"recording_id": recording_id, "archive_id": archive_id}
+    if type_id == CounterType.ENTITY_REPLICATION:
+        recording_id, archive_id = struct.unpack_from("<qq", key)
+        return {"recording_id": recording_id, "archive_id": archive_id}
     if type_id not in _WITH_ARCHIVE_ID:
         return {}
     archive_id, second = struct.unpack_from("<qq", key)
     found = {"archive_id": archive_id}
     if type_id == CounterType.CONTROL_SESSION:
         found["control_session_id"] = second
+    if type_id == CounterType.SYNCS:
+        found["bound_ns"] = second
     return found
 
 
@@ -170,6 +216,8 @@ class ArchiveCounters:
         replayer_cycle: those of the replayer; in SHARED mode the conductor's counters.
         written: traffic of recordings.
         read: traffic of replays.
+        syncs: total time of syncs, ns, and their counts by how long they took, each with the bound,
+            ns.
     """
 
     def __init__(self, client: AeronClient, archive_id: int, config: ArchiveConfig) -> None:
@@ -227,6 +275,13 @@ class ArchiveCounters:
             ask(CounterType.REPLAYER_TOTAL_READ_BYTES, "archive-replayer total read bytes"),
             ask(CounterType.REPLAYER_TOTAL_READ_TIME, "archive-replayer total read time in ns"),
         )
+        sync_time = ask(CounterType.SYNC_TIME, "archive-recorder total sync time in ns")
+        syncs = [
+            client.async_add_counter(
+                CounterType.SYNCS, struct.pack("<qq", archive_id, each), _sync_label(each) + suffix
+            )
+            for each in _SYNC_BOUNDS_NS
+        ]
 
         timeout_ms = config.driver_timeout_ms
         deadline_ns = time.monotonic_ns() + timeout_ms * 1_000_000
@@ -252,6 +307,10 @@ class ArchiveCounters:
         self.replayer_cycle = by_agent.get("replayer", self.conductor_cycle)
         self.written = TrafficCounters(*map(added, written))
         self.read = TrafficCounters(*map(added, read))
+        self.syncs = (
+            added(sync_time),
+            [(bound, added(each)) for bound, each in zip(_SYNC_BOUNDS_NS, syncs, strict=True)],
+        )
 
 
 def _check_alone(client: AeronClient, archive_id: int) -> None:

@@ -25,6 +25,8 @@ class WorkerOptions:
         write_counters: statistics of what recordings write: longest time for one block (ns), total
             bytes, total time (ns).
         read_counters: the same for what replays read.
+        sync_counters: total time of syncs (ns), and counts of those that took no longer than a
+            bound (ns) and longer than the one before.
         cycle_counters: longest duty cycle (ns), count of cycles longer than a threshold, that
             threshold (ns). Without a session no cycles are counted. Other workers may use the same
             counters.
@@ -39,6 +41,7 @@ class WorkerOptions:
     idle: tuple[int, int, int, int] = (10, 0, 40_000, 1_000_000)
     write_counters: tuple[Counter, Counter, Counter] | None = None
     read_counters: tuple[Counter, Counter, Counter] | None = None
+    sync_counters: tuple[Counter, list[tuple[int, Counter]]] | None = None
     cycle_counters: tuple[Counter, Counter, int] | None = None
 
 

@@ -128,9 +128,10 @@ def _web_service(
 
     host, port = args.http
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    users = archive.config.users_file
     options = ["--http", where, "--aeron-dir", str(archive.aeron_dir)]
-    options += ["--users", str(users)] if users is not None else []
+    files = {"--users": archive.config.users_file, "--retention": archive.config.retention_file}
+    for option, path in files.items():
+        options += [option, str(path)] if path is not None else []
     return WebChild([str(archive.archive_dir), *options])
 
 

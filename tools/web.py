@@ -64,6 +64,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="let requests stop, truncate and delete recordings and ledgers",
     )
     parser.add_argument(
+        "--retention",
+        metavar="POLICY",
+        type=Path,
+        help="show what this retention policy, a TOML file, would delete",
+    )
+    parser.add_argument(
         "--schema",
         metavar="FILE",
         action="append",
@@ -95,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
         key=args.key,
         max_series=args.max_series,
         allow_changes=args.allow_changes,
+        retention=args.retention,
         schemas=args.schema,
     )
     if not args.directory.is_dir():

@@ -14,6 +14,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from aerotape.archive.counters import (
+    CounterType,
+    entity_replication_key,
+    entity_replication_label,
+)
 from aerotape.archive.entity.log.recorded_position import RecordedPosition
 from aerotape.archive.entity.log.tail import of_another_log
 from aerotape.archive.entity.partition import Partition
@@ -38,6 +43,7 @@ from aerotape.errors import (
 )
 
 if TYPE_CHECKING:
+    from aerotape._native import Counter
     from aerotape.archive.client.client import ArchiveClient
     from aerotape.message import Message
 
@@ -111,6 +117,7 @@ class Replicator(Closing):
         self._has_started = False
         self._open: ExitStack | None = None
         self._recordings: dict[Partition, int] = {}
+        self._counters: dict[int, Counter] = {}
         self._listed_at = 0.0
         self._renew_at = 0.0
 
@@ -179,6 +186,7 @@ class Replicator(Closing):
         """Store what has been recorded of a partition since its pointer."""
         client, index = self._client, partition.index
         pointer = self._pointers.get(index)
+        counter = self._counter(partition, recording_id, pointer)
         end = client.max_recorded_position(recording_id)
         if pointer is not None and pointer.next_position == end:
             return
@@ -208,7 +216,25 @@ class Replicator(Closing):
                 with _without_collector():
                     events = self._store_batch(index, batch, pointer)
                 self._pointers[index] = pointer
+                counter.set(pointer.next_position)
                 yield Progress(index, pointer, end, len(batch), events)
+
+    def _counter(
+        self, partition: Partition, recording_id: int, pointer: Pointer | None
+    ) -> Counter:
+        """Return the counter of what is stored of a partition's recording, bytes."""
+        found = self._counters.get(recording_id)
+        if found is None:
+            client = self._client
+            archive_id = client.get_archive_id()
+            found = client.aeron.native.add_counter(
+                CounterType.ENTITY_REPLICATION,
+                entity_replication_key(archive_id, recording_id),
+                entity_replication_label(archive_id, recording_id, self.topic, partition.index),
+            )
+            found.set(0 if pointer is None else pointer.next_position)
+            self._counters[recording_id] = found
+        return found
 
     def _batches(self, messages: Iterator[Message]) -> Iterator[list[Message]]:
         batch: list[Message] = []
@@ -267,7 +293,7 @@ class Replicator(Closing):
             if self._index_positions:
                 self._store.index_positions()
             self._pointers = self._store.pointers(self.topic)
-            self._recordings, self._listed_at = {}, 0.0
+            self._recordings, self._counters, self._listed_at = {}, {}, 0.0
             self._renew_at = 0.0
             self._open = stack.pop_all()
         self._has_started = True

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from aerotape.archive.agent import SOON_NS
+from aerotape.archive.counters import replay_alias
 from aerotape.archive.driver_tasks import add_publication
 from aerotape.archive.replay.request import (
     ReplayPlan,
@@ -112,6 +113,7 @@ class Replays:
     """
 
     config: ArchiveConfig
+    archive_id: int
     client: AeronClient
     catalog: Catalog
     recordings: Recordings
@@ -205,7 +207,11 @@ class Replays:
         deleted_up_to = self.deleted_up_to(request.recording_id) if is_own else None
         check_deletion(replay_plan, descriptor, deleted_up_to)
         channel = replay_channel(
-            request.channel, descriptor, replay_plan.position, self.config.replay_linger_timeout_ns
+            request.channel,
+            descriptor,
+            replay_plan.position,
+            self.config.replay_linger_timeout_ns,
+            replay_alias(self.archive_id, request.recording_id) if is_own else None,
         )
         session = ReplaySession(
             requester,

@@ -7,6 +7,7 @@ is asked of the archive.
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from aerotape.archive.counters import CounterType, key_fields
+from aerotape.archive.counters import CounterType, key_fields, replayed_recording
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import entry_damage
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
@@ -28,6 +29,8 @@ from aerotape.replay.offline.directory import ArchiveDirectory, open_directory
 
 _T = TypeVar("_T")
 _SYSTEM_COUNTER: Final = 0
+_PUBLISHER_POSITION: Final = 12
+_PUBLICATION: Final = struct.Struct("<8xii")
 _FRESH_S: Final = 0.5
 """For so long a snapshot is shown again, so that many readers cost what one does."""
 
@@ -52,6 +55,25 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    """A replay in progress of an archive of ours.
+
+    Attributes:
+        recording_id: what is replayed.
+        session_id: of its stream.
+        stream_id: likewise.
+        channel: of its publication.
+        position: up to where it has been sent, bytes of the recording.
+    """
+
+    recording_id: int
+    session_id: int
+    stream_id: int
+    channel: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """What the files of an archive said at one time.
 
@@ -61,6 +83,7 @@ class Snapshot:
         driver: the media driver, None if its counters file cannot be read.
         own_counters: the media driver's system counters, those of type 0.
         counters: this archive's counters.
+        replays: those in progress; none of the Java archive, whose files do not show them.
         recordings: the descriptors of all valid recordings, by ascending id.
         suspect: the ids of recordings that are marked as suspect.
         free_bytes: space of the archive directory's file system for users without privileges.
@@ -73,6 +96,7 @@ class Snapshot:
     driver: Driver | None
     own_counters: list[CounterRecord]
     counters: list[CounterRecord]
+    replays: list[Replay]
     recordings: list[RecordingDescriptor]
     suspect: frozenset[int]
     free_bytes: int
@@ -88,6 +112,11 @@ class Snapshot:
         """Return the value of the archive's counter of a type, None if it has none."""
         found = (each.value for each in self.counters if each.type_id == counter_type)
         return next(found, None)
+
+    def ends(self) -> dict[int, int]:
+        """Return up to where recordings are recorded, by recording id; -1 is unknown. Bytes."""
+        stopped = {each.recording_id: each.stop_position for each in self.recordings}
+        return stopped | self.positions()
 
     def positions(self) -> dict[int, int]:
         """Return the positions of recordings in progress, by recording id."""
@@ -159,6 +188,7 @@ class ObservedArchive:
             driver=tried(lambda: _driver(aeron_dir, file)) if file else None,
             own_counters=[each for each in counters if each.type_id == _SYSTEM_COUNTER],
             counters=[each for each in counters if _is_of(archive_id, each)],
+            replays=list(_replays(archive_id, counters)),
             recordings=recordings or [],
             suspect=frozenset((tried(files.suspect_notes) if files else None) or ()),
             free_bytes=status.f_bavail * status.f_frsize if status else 0,
@@ -181,6 +211,16 @@ class ObservedArchive:
 
 def _driver(aeron_dir: str, file: CncFile) -> Driver:
     return Driver(aeron_dir, file.pid, file.start_timestamp_ms, file.is_active(), file.errors())
+
+
+def _replays(archive_id: int, counters: list[CounterRecord]) -> Iterator[Replay]:
+    for each in counters:
+        if each.type_id == _PUBLISHER_POSITION:
+            recording_id = replayed_recording(each.label, archive_id)
+            if recording_id is not None:
+                session_id, stream_id = _PUBLICATION.unpack_from(each.key)
+                channel = each.label.partition("aeron:")[2]
+                yield Replay(recording_id, session_id, stream_id, f"aeron:{channel}", each.value)
 
 
 def _is_of(archive_id: int, counter: CounterRecord) -> bool:

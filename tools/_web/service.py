@@ -18,7 +18,9 @@ from aerotape.tools._web.metrics.collector import exposition
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.pages import routes
 from aerotape.tools._web.rest import entities, ledgers, problems, recordings
+from aerotape.tools._web.rest import retention as retentions
 from aerotape.tools._web.rest.changes import Changes
+from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.safety.hosts import HostGuard
 from aerotape.tools._web.safety.users import UserGuard
 from aerotape.tools._web.session import ControlSession
@@ -37,6 +39,7 @@ class WebSettings:
         key: the certificate's private key, a PEM file.
         max_series: the most recordings that have metrics of their own.
         allow_changes: whether requests may change the archive.
+        retention: the retention policy whose plan is shown; None: none.
         schemas: SBE schemas that payloads can be decoded with, XML or .sbeir.
     """
 
@@ -48,6 +51,7 @@ class WebSettings:
     key: Path | None = None
     max_series: int = 1_000
     allow_changes: bool = False
+    retention: Path | None = None
     schemas: Sequence[Path] = ()
 
 
@@ -98,7 +102,9 @@ def create_app(
     app.include_router(recordings.router(observed, reading, changes))
     app.include_router(ledgers.router(session, changes))
     app.include_router(entities.router(session))
-    app.include_router(routes.router(observed, reading, session))
+    retention = Retention(observed, settings.retention)
+    app.include_router(retentions.router(retention))
+    app.include_router(routes.router(observed, reading, session, retention))
     app.mount("/static", routes.static_files())
     problems.add_handlers(app)
     return app

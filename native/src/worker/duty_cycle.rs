@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::recording::{EndingRecording, RecordingOutcome, RecordingRequest, RecordingSession};
 use super::replay::{ReplayOutcome, ReplayRequest, ReplaySession};
 use super::segment_writer::{SCRATCH_LENGTH, Storage};
-use super::statistics::{CycleTime, Traffic};
+use super::statistics::{CycleTime, SyncCounters, Traffic, count_syncs};
 use super::sync_pool::{RecordingSync, SyncPool};
 use crate::checksum::Checksum;
 use crate::idle::{Backoff, sleep_precisely};
@@ -51,6 +51,7 @@ pub struct DutyCycle {
     pub replay_buffer: Vec<u8>,
     pub written: Traffic,
     pub read: Traffic,
+    pub sync_counters: Option<SyncCounters>,
     pub cycle_time: CycleTime,
 }
 
@@ -229,11 +230,14 @@ impl DutyCycle {
                 self.post_end(ending);
             }
         }
-        let time = self.sync_pool.as_ref().and_then(SyncPool::take_progress);
-        if let Some(time) = time {
-            self.written.add_syncs(time);
+        let Some(took) = self.sync_pool.as_ref().and_then(SyncPool::take_progress) else {
+            return false;
+        };
+        self.written.add_syncs(&took);
+        if let Some(counters) = &self.sync_counters {
+            count_syncs(counters, &took);
         }
-        time.is_some()
+        true
     }
 
     fn turn_replays(&mut self) -> bool {

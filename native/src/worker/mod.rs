@@ -33,7 +33,7 @@ use pyo3::prelude::*;
 use recording::{RecordingRequest, RecordingTask};
 use replay::{ReplayRequest, ReplayTask};
 use segment_writer::{Storage, SyncLevel};
-use statistics::{CycleCounters, CycleTime, Traffic, TrafficCounters};
+use statistics::{CycleCounters, CycleTime, SyncCounters, Traffic, TrafficCounters};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -103,6 +103,7 @@ struct WorkerOptions {
     idle: (u32, u32, u64, u64),
     write_counters: Option<TrafficCounters>,
     read_counters: Option<TrafficCounters>,
+    sync_counters: Option<SyncCounters>,
     cycle_counters: Option<CycleCounters>,
 }
 
@@ -158,6 +159,7 @@ impl SessionWorker {
             replay_buffer: Vec::new(),
             written: Traffic::new(options.write_counters),
             read: Traffic::new(options.read_counters),
+            sync_counters: options.sync_counters,
             cycle_time: CycleTime::new(options.cycle_counters),
         };
         let thread = spawn(options.name, mailbox, move || duty_cycle.run())?;

@@ -3,7 +3,6 @@
 //! Only the worker's thread adds to them. It has the sums in memory, and writes them to the counters
 //! once a millisecond while it is busy, and when it becomes idle.
 
-use super::sync_pool::SyncTime;
 use crate::aeron::Counter;
 use std::time::{Duration, Instant};
 
@@ -49,10 +48,12 @@ impl Traffic {
     }
 
     /// Add syncs of what was written, during which other blocks may have been moved.
-    pub fn add_syncs(&mut self, time: SyncTime) {
+    pub fn add_syncs(&mut self, took: &[Duration]) {
         self.added = Instant::now();
-        self.max_time_ns = self.max_time_ns.max(nanoseconds(time.longest));
-        self.total_time_ns += nanoseconds(time.total);
+        for &each in took {
+            self.max_time_ns = self.max_time_ns.max(nanoseconds(each));
+            self.total_time_ns += nanoseconds(each);
+        }
     }
 
     /// Show what was added since the last time; of a busy worker, not in every duty cycle.
@@ -66,6 +67,22 @@ impl Traffic {
             total_bytes.set_release(self.total_bytes);
             total_time.set_release(self.total_time_ns);
             max_time.set_release(self.max_time_ns);
+        }
+    }
+}
+
+/// The total time of all syncs in nanoseconds, and the counts of those that took no longer than a
+/// bound, nanoseconds, and longer than the bound before. Bounds ascend; the last is `i64::MAX`.
+pub type SyncCounters = (Counter, Vec<(i64, Counter)>);
+
+/// Count syncs by how long they took.
+pub fn count_syncs(counters: &SyncCounters, took: &[Duration]) {
+    let (total_time, counts) = counters;
+    for &each in took {
+        let time_ns = nanoseconds(each);
+        total_time.add(time_ns);
+        if let Some((_, count)) = counts.iter().find(|(bound, _)| time_ns <= *bound) {
+            count.add(1);
         }
     }
 }

@@ -55,16 +55,9 @@ pub struct SyncQueue {
     arrived: Condvar,
     /// Set after each sync, for the recorder.
     has_progress: AtomicBool,
-    /// Of the syncs that were not reported to the recorder yet.
-    time: Mutex<SyncTime>,
+    /// How long the syncs took that were not reported to the recorder yet.
+    took: Mutex<Vec<Duration>>,
     recorder: Thread,
-}
-
-/// How long syncs have taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SyncTime {
-    pub total: Duration,
-    pub longest: Duration,
 }
 
 #[derive(Default)]
@@ -83,7 +76,7 @@ impl SyncQueue {
             waiting: Mutex::default(),
             arrived: Condvar::new(),
             has_progress: AtomicBool::new(false),
-            time: Mutex::default(),
+            took: Mutex::default(),
             recorder,
         })
     }
@@ -136,12 +129,6 @@ impl SyncQueue {
         }
     }
 
-    fn add_time(&self, took: Duration) {
-        let mut time = lock(&self.time);
-        time.total += took;
-        time.longest = time.longest.max(took);
-    }
-
     /// The loop of a sync thread.
     fn run(&self) {
         while let Some(recording) = self.next() {
@@ -158,7 +145,7 @@ impl SyncQueue {
                 waiting.recordings.push_back(recording);
             }
             drop(waiting);
-            self.add_time(began.elapsed());
+            lock(&self.took).push(began.elapsed());
             self.has_progress.store(true, Ordering::Release);
             self.recorder.unpark();
         }
@@ -192,12 +179,12 @@ impl SyncPool {
         Arc::clone(&self.queue)
     }
 
-    /// How long the syncs have taken that have ended since the last call; `None` without any.
-    pub fn take_progress(&self) -> Option<SyncTime> {
+    /// How long each sync has taken that has ended since the last call; `None` without any.
+    pub fn take_progress(&self) -> Option<Vec<Duration>> {
         let queue = &self.queue;
         let has_progress = queue.has_progress.load(Ordering::Relaxed)
             && queue.has_progress.swap(false, Ordering::Acquire);
-        has_progress.then(|| std::mem::take(&mut *lock(&queue.time)))
+        has_progress.then(|| std::mem::take(&mut *lock(&queue.took)))
     }
 }
 

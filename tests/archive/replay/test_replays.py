@@ -50,6 +50,7 @@ class Rig:
         replayer: Any = SimpleNamespace(replay=self.replay, stop_replay=self.stopped.append)
         self.replays = Replays(
             config=config,
+            archive_id=7,
             client=client,
             catalog=self.catalog,
             recordings=recordings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -55,7 +56,11 @@ def is_running(pid: int) -> bool:
 
 def started(folder: Path, aeron_dir: Path, port: int) -> WithWeb:
     channels = {"aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0"}
-    archive = WithWeb(folder / "archive", aeron_dir, properties=FAST_ARCHIVE | channels)
+    policy = folder / "policy.toml"
+    policy.write_text("[[rule]]\nmax_age = '1d'\n")
+    retention = {"aerotape.retention.file": str(policy)}
+    properties = FAST_ARCHIVE | channels | retention
+    archive = WithWeb(folder / "archive", aeron_dir, properties=properties)
     archive.port = port
     return archive
 
@@ -63,9 +68,12 @@ def started(folder: Path, aeron_dir: Path, port: int) -> WithWeb:
 def test_it_is_restarted_and_ends_with_the_archive(
     tmp_path: Path, aeron_dir: Path, free_port: Callable[[], int]
 ) -> None:
+    """It has the archive's retention policy."""
     port = free_port()
     with started(tmp_path, aeron_dir, port) as archive:
         await_true(lambda: is_ready(port))
+        with urllib.request.urlopen(f"http://localhost:{port}/api/v1/retention") as response:
+            assert json.load(response) == {"removals": [], "kept": []}
         [first] = children(archive.process.pid)
         os.kill(first, signal.SIGKILL)
         await_true(lambda: is_ready(port), 30)

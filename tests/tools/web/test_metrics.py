@@ -14,6 +14,9 @@ from support.jvm.java import ROOT
 from support.web import WebService
 
 import aerotape as package
+from aerotape.archive.entity.replicator import Replicator
+from aerotape.archive.entity.stores.url import open_store
+from aerotape.codecs.entity.actions import Event
 from aerotape.tools._web.metrics import families
 from aerotape.tools._web.metrics.families import FAMILIES
 
@@ -64,6 +67,108 @@ def test_a_recording(cli: CommandLine, client: package.ArchiveClient) -> None:
             lambda: value(samples(web.get("/metrics").text), "aerotape_recordings_live") == 0
         )
         assert value(samples(web.get("/metrics").text), name, **labels) == end
+
+
+def test_lag_of_a_replay(own: CommandLine) -> None:
+    """A subscriber that does not poll is behind by what flow control lets it be."""
+    payload = b"x" * 1000
+    with own.archive.connect() as client, WebService(own, own.archive.archive_dir) as web:
+
+        def lag() -> float | None:
+            found = samples(web.get("/metrics").text)
+            lags = (
+                value
+                for (name, labels), value in found.items()
+                if name == "aerotape_replay_lag_bytes"
+                and ("recording_id", str(recording_id)) in labels
+            )
+            return next(lags, None)
+
+        with package.Aeron(own.archive.aeron_dir) as aeron:
+            client.start_recording("aeron:ipc?term-length=64k", 7002)
+            publication = aeron.add_publication("aeron:ipc?term-length=64k", 7002)
+            recording_id = client.await_signal(package.RecordingSignal.START).recording_id
+            assert lag() is None
+            for _ in range(1000):
+                end = publication.send(payload)
+            await_true(lambda: client.recording_position(recording_id) == end)
+            replay = client.replay(recording_id, 0, follow=True)
+            assert next(replay).payload == payload
+            await_true(lambda: (lag() or 0) > 0)
+            assert end - 256 * 1024 < (found := lag() or 0) < end, found
+            for _ in range(999):
+                next(replay)
+            await_true(lambda: lag() == 0)
+            replay.close()
+            await_true(lambda: lag() is None)
+            publication.close()
+
+
+def test_lag_of_the_slowest_replicator(
+    cli: CommandLine, client: package.ArchiveClient, tmp_path: Path
+) -> None:
+    """It is what has been appended since the last batch."""
+    name = "aerotape_entity_replication_lag_bytes"
+
+    def lags() -> list[float]:
+        found = samples(web.get("/metrics").text)
+        return [
+            value
+            for (metric, labels), value in found.items()
+            if metric == name and ("topic", "lagging") in labels
+        ]
+
+    def replicator(file: str) -> Replicator:
+        url = f"sqlite:{tmp_path / file}"
+        return Replicator("lagging", cli.archive.connect, lambda: open_store(url, writable=True))
+
+    with (
+        WebService(cli, cli.archive.archive_dir) as web,
+        client.entities("lagging") as entities,
+        replicator("one.db") as one,
+        replicator("two.db") as two,
+    ):
+        entities.append("a", [Event(1, b"1", "text")])
+        first, second = one.run(), two.run()
+        next(first)
+        begin = next(second).pointer.next_position
+        assert lags() == [0]
+        entities.append("a", [Event(2, b"2", "text")])
+        end = next(first).pointer.next_position
+        await_true(lambda: lags() == [end - begin])
+        next(second)
+        await_true(lambda: lags() == [0])
+    await_true(lambda: lags_of_none(cli, name))
+
+
+def lags_of_none(cli: CommandLine, name: str) -> bool:
+    printed = cli.run("metrics", cli.archive.archive_dir).stdout.decode()
+    return not any(metric == name for metric, _ in samples(printed))
+
+
+def test_syncs_are_counted_by_how_long_they_took(own: CommandLine) -> None:
+    """Each add of a PD_JOURNAL waits for one; the buckets are cumulative."""
+    name = "aerotape_recorder_sync_seconds"
+
+    def read() -> Samples:
+        return samples(own.run("metrics", own.archive.archive_dir).stdout.decode())
+
+    before = read()
+    with own.archive.connect() as client, client.create_ledger("PD_JOURNAL") as writer:
+        for _ in range(10):
+            writer.add(b"x")
+    found = read()
+    count = value(found, f"{name}_count")
+    assert count >= value(before, f"{name}_count") + 10
+    assert value(found, f"{name}_sum") > value(before, f"{name}_sum")
+    buckets = [
+        (float(dict(labels)["le"]), value)
+        for (metric, labels), value in found.items()
+        if metric == f"{name}_bucket"
+    ]
+    assert [bound for bound, _ in buckets[-2:]] == [1.0, float("inf")]
+    counts = [value for _, value in sorted(buckets)]
+    assert counts == sorted(counts) and counts[-1] == count
 
 
 def test_openmetrics_if_asked_for(cli: CommandLine) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,10 @@ import aerotape
 from aerotape.codecs.entity.actions import Event
 
 pytestmark = pytest.mark.skipif(not browsers.IS_INSTALLED, reason="chromium is not installed")
+PATHS = (
+    *("", "recordings", "ledgers", "entities", "replays", "sessions", "retention", "counters"),
+    *("errors", "api"),
+)
 HOSTILE = b"<script>document.title='hostile'</script><img src=x onerror=alert(1)>\x1b[2J"
 
 
@@ -108,6 +112,10 @@ def test_a_recording_and_a_hostile_payload(
         await_true(lambda: text(page, "#rates canvas") == "")
     else:
         await_true(lambda: text(page, "#rates") == "There is no time index.")
+    await_true(
+        lambda: text(page, "#lengths canvas") == "" and "median 200 B" in text(page, "#gaps")
+    )
+    assert f"longest {max(len(HOSTILE), 200)} B; no gap." in text(page, "#gaps")
     page.execute_script("document.querySelector('a[rel=next]').click()")
     await_true(lambda: "position=" in page.current_url)
     assert int(text(page, ".messages td a")) > 0
@@ -161,7 +169,7 @@ def test_every_page_in_every_look(
 ) -> None:
     """Without complaints of the browser, in light and dark, also at 400 pixels."""
     backgrounds = set()
-    for path in ("", "recordings", "ledgers", "entities", "sessions", "counters", "errors"):
+    for path in PATHS:
         for dark in (False, True):
             browsers.set_dark(page, dark=dark)
             browsers.resize(page, 400, 800)
@@ -177,6 +185,45 @@ def test_every_page_in_every_look(
     assert complaints(page) == []
     page.get(f"{web.url}recordings/4711")
     assert "4711" in text(page, ".failed")
+
+
+def test_requests_can_be_tried(web: WebService, page: Any) -> None:
+    """The response is shown as text, errors too."""
+    page.get(f"{web.url}api")
+    for recording_id in ("4711", "<b>"):
+        page.execute_script(
+            """
+            const path = "/api/v1/recordings/{recording_id}";
+            const form = document.querySelector(`form[data-path="${path}"]`);
+            form.closest("details").open = true;
+            form.querySelector("input").value = arguments[0];
+            form.requestSubmit();
+            """,
+            recording_id,
+        )
+        status = "404" if recording_id == "4711" else "400"
+        await_true(lambda: status in text(page, "details[open] output"))  # noqa: B023
+    assert "ConfigurationError" in text(page, "details[open] output")
+    operations = "return document.querySelectorAll('.operation').length"
+    assert page.execute_script(operations) == sum(
+        len(methods) for methods in web.get("/openapi.json").json["paths"].values()
+    )
+
+
+def test_replays(page: Any) -> None:
+    """One that is not read lags behind the end of its recording."""
+    with ExitStack() as exits:
+        served = exits.enter_context(serve("aerotape"))
+        own = CommandLine(served)
+        web = exits.enter_context(WebService(own, served.archive_dir))
+        client = exits.enter_context(served.connect())
+        recording_id = exits.enter_context(published(own, client, 7205))
+        messages = exits.enter_context(client.replay(recording_id, 0, follow=True))
+        next(messages)
+        page.get(f"{web.url}replays")
+        assert text(page, "tbody td") == str(recording_id)
+        page.get(f"{web.url}retention")
+        assert "--retention" in text(page, ".failed")
 
 
 def test_ledgers(page: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,6 @@ from support.builders import built_archive
 from support.builders.held_recordings import add_recording
 from support.builders.mark_files import in_use
 from support.builders.segment_builder import SegmentBuilder
-from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine, aerotape
 from support.daemon.control_rig import await_true
 from support.jvm.java import ROOT
@@ -42,13 +43,6 @@ def web(cli: CommandLine) -> Iterator[WebService]:
     """The service beside a running archive, without changes."""
     with WebService(cli, cli.archive.archive_dir) as service:
         yield service
-
-
-@pytest.fixture(scope="package")
-def own() -> Iterator[CommandLine]:
-    """Our archive, for what the Java archive does not have."""
-    with serve("aerotape") as served:
-        yield CommandLine(served)
 
 
 def record(
@@ -140,6 +134,46 @@ def test_pages(tmp_path: Path, own: CommandLine) -> None:
         assert [row["recording_id"] for row in found["recordings"]] == [3]
         assert web.get(f"{API}/recordings?live=true").json["total"] == 0
         assert web.get(f"{API}/recordings?stream_id=1").json["total"] == 3
+
+
+def test_statistics_and_gaps(tmp_path: Path, own: CommandLine) -> None:
+    """Of the newest 64 MiB, or from a position on; a missing file is a gap."""
+    builder = SegmentBuilder()
+    for _ in range(200):
+        builder.message(bytes(10))
+        builder.message(bytes(1000))
+    recording_id = built_archive.add_recording(tmp_path, builder)
+    with WebService(own, tmp_path) as web:
+        path = f"{API}/recordings/{recording_id}/statistics"
+        found = web.get(f"{path}?bins=4").json
+        assert (found["messages"], found["min_bytes"], found["max_bytes"]) == (400, 10, 1000)
+        assert found["p50_bytes"] == 10 and found["gaps"] == [] and len(found["bins"]) == 4
+        assert sum(each["messages"] for each in found["histogram"]) == 400
+        later = web.get(f"{path}?position={found['to_position'] - 1056}").json
+        assert later["messages"] == 1 and later["bins"] == []
+        beyond = web.get(f"{path}?position={found['to_position'] + 32}").json
+        assert beyond["messages"] == 0 and beyond["gaps"] == []
+        segment = tmp_path / f"{recording_id}-0.rec"
+        segment.unlink()
+        (gap,) = web.get(path).json["gaps"]
+        assert (gap["from_position"], gap["kind"]) == (0, "missing")
+
+
+def test_the_plan_of_retention(tmp_path: Path, own: CommandLine) -> None:
+    """It is that of `retain --dry-run`; nothing is deleted."""
+    for age_days in (30, 20, 10):
+        add_recording(tmp_path, [age_days], now_ns=time.time_ns())
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[[rule]]\nmax_recordings = 1\n")
+    with WebService(own, tmp_path) as web:
+        assert web.get(f"{API}/retention").status == 400
+    with WebService(own, tmp_path, "--retention", policy) as web:
+        found = web.get(f"{API}/retention").json
+        printed = json.loads(own.run("retain", tmp_path, policy, "--dry-run", "--json").stdout)
+        ids = [each["recording_id"] for each in found["removals"]]
+        assert ids == [each["recording_id"] for each in printed["removals"]] == [0, 1]
+        assert [each["new_start_position"] for each in found["removals"]] == [None, None]
+        assert web.get(f"{API}/recordings").json["total"] == 3
 
 
 def test_errors_are_problems(web: WebService) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
+    HistogramMetricFamily,
     Metric,
     UnknownMetricFamily,
 )
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from aerotape.archive.counters import CounterType, key_fields
+from aerotape.archive.counters import LONGER, CounterType, key_fields
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.cnc import CounterRecord
 from aerotape.tools._web.metrics import families
@@ -49,6 +51,8 @@ class ArchiveMetrics(Collector):
         snapshot = self._observed.snapshot()
         yield from _archive(snapshot)
         yield from _recordings(snapshot, self._max_series)
+        yield from _lags(snapshot)
+        yield from _syncs(snapshot)
         yield from _counters(snapshot)
         yield _error_logs(snapshot)
         yield _one(families.FREE, snapshot.free_bytes)
@@ -138,6 +142,45 @@ def _counters(snapshot: Snapshot) -> Iterator[Metric]:
             metric.add_metric([_thread(counter.label)] if family.labels else [], value)
         if metric.samples:
             yield metric
+
+
+def _lags(snapshot: Snapshot) -> Iterator[Metric]:
+    ends = snapshot.ends()
+    replays = _family(families.REPLAY_LAG)
+    for each in snapshot.replays:
+        labels = (each.recording_id, each.session_id, each.stream_id)
+        lag = max(ends.get(each.recording_id, 0) - each.position, 0)
+        replays.add_metric([str(label) for label in labels], lag)
+    yield replays
+    stored: dict[tuple[str, str, int], int] = {}
+    for counter in snapshot.counters:
+        if counter.type_id == CounterType.ENTITY_REPLICATION:
+            _, topic, partition, *_ = counter.label.split()
+            recording_id = key_fields(counter.type_id, counter.key)["recording_id"]
+            key = (topic, partition, recording_id)
+            stored[key] = min(counter.value, stored.get(key, counter.value))
+    entities = _family(families.ENTITY_LAG)
+    for (topic, partition, recording_id), position in stored.items():
+        lag = max(ends.get(recording_id, 0) - position, 0)
+        entities.add_metric([topic, partition, str(recording_id)], lag)
+    yield entities
+
+
+def _syncs(snapshot: Snapshot) -> Iterator[Metric]:
+    total_ns = snapshot.value(CounterType.SYNC_TIME)
+    if total_ns is None:
+        return
+    counts = {
+        key_fields(each.type_id, each.key)["bound_ns"]: each.value
+        for each in snapshot.counters
+        if each.type_id == CounterType.SYNCS
+    }
+    metric = HistogramMetricFamily(families.SYNC.name, families.SYNC.help)
+    bounds = sorted(counts)
+    sums = accumulate(counts[bound] for bound in bounds)
+    names = ("+Inf" if bound == LONGER else repr(bound / 1e9) for bound in bounds)
+    metric.add_metric([], list(zip(names, sums, strict=True)), total_ns / 1e9)
+    yield metric
 
 
 def _thread(label: str) -> str:

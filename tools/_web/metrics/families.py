@@ -22,7 +22,7 @@ class Family(NamedTuple):
     """
 
     name: str
-    kind: Literal["counter", "gauge"]
+    kind: Literal["counter", "gauge", "histogram"]
     help: str
     labels: tuple[str, ...] = ()
 
@@ -91,6 +91,27 @@ PROBLEMS: Final = Family(
     "aerotape_unreadable_files",
     "gauge",
     "files of the archive that this scrape could not read; /readyz and `aerotape metrics` say why",
+)
+
+REPLAY_LAG: Final = Family(
+    "aerotape_replay_lag_bytes",
+    "gauge",
+    "bytes from where a replay in progress is to the end of its recording; replications and mirrors"
+    " are replays of the archive that they copy from; not of the Java archive",
+    ("recording_id", "session_id", "stream_id"),
+)
+ENTITY_LAG: Final = Family(
+    "aerotape_entity_replication_lag_bytes",
+    "gauge",
+    "bytes of a topic's recording that the slowest replicator on the archive's media driver has not"
+    " stored yet",
+    ("topic", "partition", "recording_id"),
+)
+SYNC: Final = Family(
+    "aerotape_recorder_sync_seconds",
+    "histogram",
+    "time of each sync of recordings to storage; not of the Java archive, whose syncs are in the"
+    " write time",
 )
 
 Scale = Literal["count", "ns"]
@@ -192,6 +213,9 @@ FAMILIES: Final = (
     START,
     OMITTED,
     UNCONFIRMED,
+    REPLAY_LAG,
+    ENTITY_LAG,
+    SYNC,
     *(family for family, _ in COUNTERS.values()),
     ERROR_LOG,
     FREE,

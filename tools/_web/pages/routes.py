@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
-from aerotape.archive.counters import CounterType, key_fields
+from aerotape.archive.counters import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text
-from aerotape.tools._cli.times import time_text
-from aerotape.tools._entity.read import event_text
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
-from aerotape.tools._web.rest.entities import read_journal
-from aerotape.tools._web.rest.ledgers import unsigned
+from aerotape.tools._web.pages.tables import PAGE_ROWS, add_tables, time_of
 from aerotape.tools._web.rest.problems import status_of
 from aerotape.tools._web.rest.recordings import Format, Reading, Sort, listed, row_of
+from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.session import ControlSession
 
 _FOLDER: Final = Path(__file__).parent
-_PAGE_ROWS: Final = 100
 _MESSAGES: Final = 50
 _LIVE_INTERVAL_S: Final = 1.0
 _MAX_LIVE: Final = 200
@@ -42,11 +39,13 @@ def static_files() -> ASGIApp:
     return StaticFiles(directory=_FOLDER / "static")
 
 
-def router(observed: ObservedArchive, reading: Reading, session: ControlSession) -> APIRouter:
+def router(
+    observed: ObservedArchive, reading: Reading, session: ControlSession, retention: Retention
+) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(include_in_schema=False)
     templates = Jinja2Templates(_FOLDER / "templates")
-    templates.env.filters |= {"size": bytes_text, "time": _time}
+    templates.env.filters |= {"size": bytes_text, "time": time_of}
 
     def page(request: Request, name: str, active: str, **context: Any) -> Response:
         context |= {"active": active, "directory": str(observed.directory)}
@@ -72,6 +71,10 @@ def router(observed: ObservedArchive, reading: Reading, session: ControlSession)
             errors=_errors(snapshot),
             rows=[row_of(snapshot, positions, each) for each in islice(live, _MAX_LIVE)],
         )
+
+    @routes.get("/api")
+    def api(request: Request) -> Response:
+        return page(request, "api.html", "/api", operations=_operations(request.app.openapi()))
 
     @routes.get("/live")
     async def live(request: Request) -> Response:
@@ -102,7 +105,7 @@ def router(observed: ObservedArchive, reading: Reading, session: ControlSession)
             sort=sort,
             descending=not ascending,
             after=after,
-            limit=_PAGE_ROWS,
+            limit=PAGE_ROWS,
         )
         query = {
             "channel": channel,
@@ -112,7 +115,7 @@ def router(observed: ObservedArchive, reading: Reading, session: ControlSession)
             "ascending": "true" if ascending else "",
         }
         following = ""
-        if len(rows) == _PAGE_ROWS:
+        if len(rows) == PAGE_ROWS:
             given = {name: value for name, value in query.items() if value}
             following = "?" + urlencode({**given, "after": rows[-1]["recording_id"]})
         shown = {**query, "stream_id": stream}
@@ -169,124 +172,17 @@ def router(observed: ObservedArchive, reading: Reading, session: ControlSession)
             from_time=from_time,
         )
 
-    @routes.get("/ledgers")
-    def ledgers(request: Request, scope: str = "0") -> Response:
-        problem, rows = "", []
-        try:
-            scope_id = unsigned("scope", scope)
-            found = session.run(lambda client: list(client.list_ledgers(scope_id, 0, _PAGE_ROWS)))
-            rows = [
-                (
-                    str(info.id.ledger_id),
-                    info.type,
-                    info.state,
-                    _plain(info.last_add_pushed),
-                    _plain(info.last_add_confirmed),
-                    info.recorded_position - info.confirmed_position,
-                )
-                for info in found
-            ]
-        except AerotapeError as error:
-            problem = str(error)
-        columns = ("Ledger:", "Type", "State", "LAP:", "LAC:", "Unconfirmed bytes:")
-        form = [("Scope", "scope", scope)]
-        return _table(page, request, "/ledgers", "Ledgers", columns, rows, problem, form)
-
-    @routes.get("/entities")
-    def entities(request: Request, topic: str = "", key: str = "") -> Response:
-        problem, note, rows = "", "", []
-        try:
-            if topic:
-                last, events = read_journal(session, topic, key, 1, _PAGE_ROWS)
-                note = f"last sequence number: {'none' if last is None else last}"
-                rows = [(each.event.seq_nr, event_text(each)) for each in events]
-        except AerotapeError as error:
-            problem = str(error)
-        except HTTPException as error:
-            problem = error.detail
-        form = [("Topic", "topic", topic), ("Entity", "key", key)]
-        return _table(
-            page, request, "/entities", "Entities", ("Number:", "Event"), rows, problem, form, note
-        )
-
-    @routes.get("/sessions")
-    def sessions(request: Request) -> Response:
-        snapshot = observed.snapshot()
-        rows = [
-            (key_fields(each.type_id, each.key)["control_session_id"], each.label)
-            for each in snapshot.counters
-            if each.type_id == CounterType.CONTROL_SESSION
-        ]
-        found = {
-            name: snapshot.value(counter) or 0
-            for name, counter in (
-                ("control sessions", CounterType.CONTROL_SESSIONS),
-                ("recordings in progress", CounterType.RECORDING_SESSIONS),
-                ("replays in progress", CounterType.REPLAY_SESSIONS),
-            )
-        }
-        note = ", ".join(f"{count} {name}" for name, count in found.items())
-        return _table(page, request, "/sessions", "Sessions", ("Id:", "Client"), rows, note=note)
-
-    @routes.get("/counters")
-    def counters(request: Request) -> Response:
-        snapshot = observed.snapshot()
-        rows = [
-            (each.counter_id, each.type_id, each.value, each.label)
-            for each in (*snapshot.own_counters, *snapshot.counters)
-        ]
-        columns = ("Id:", "Type:", "Value:", "Label")
-        return _table(page, request, "/counters", "Counters", columns, rows)
-
-    @routes.get("/errors")
-    def errors(request: Request) -> Response:
-        snapshot = observed.snapshot()
-        rows = [
-            (
-                source,
-                each.count,
-                _time(each.first_timestamp_ms),
-                _time(each.last_timestamp_ms),
-                each.text,
-            )
-            for source, found in snapshot.error_logs()
-            for each in found
-        ]
-        columns = ("Source", "Count:", "First:", "Last:", "Error")
-        return _table(page, request, "/errors", "Errors", columns, rows)
-
+    add_tables(routes, page, observed, session, retention)
     return routes
 
 
-def _table(
-    page: Any,
-    request: Request,
-    path: str,
-    title: str,
-    columns: tuple[str, ...],
-    rows: list[Any],
-    problem: str = "",
-    form: Sequence[tuple[str, str, str]] = (),
-    note: str = "",
-) -> Response:
-    """Return a page with a table.
-
-    The titles of columns of numbers end with a colon. The form has a label, name and value for each
-    field.
-    """
-    shown = [{"title": name.rstrip(":"), "number": name.endswith(":")} for name in columns]
-    response: Response = page(
-        request,
-        "table.html",
-        path,
-        title=title,
-        columns=shown,
-        rows=rows,
-        problem=problem,
-        form=form,
-        note=note,
-    )
-    return response
+def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the operations of an OpenAPI document, a dictionary each."""
+    return [
+        {"method": method.upper(), "path": path, **operation}
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
 
 
 def _live(snapshot: Snapshot) -> dict[str, Any]:
@@ -312,11 +208,3 @@ def _live(snapshot: Snapshot) -> dict[str, Any]:
 
 def _errors(snapshot: Snapshot) -> int:
     return snapshot.value(CounterType.ERRORS) or 0
-
-
-def _plain(value: int | None) -> str:
-    return "" if value is None else str(value)
-
-
-def _time(timestamp_ms: int) -> str:
-    return "" if timestamp_ms < 0 else time_text(timestamp_ms)

@@ -30,6 +30,7 @@ MAX_ROWS: Final = 1_000
 _MAX_PAYLOAD: Final = 1 << 16
 _MAX_BYTES: Final = 8 << 20
 _MAX_BINS: Final = 2_000
+_MAX_SCANNED: Final = 64 << 20
 Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
 Format = Literal["text", "hex", "base64"]
 Limit = Annotated[int, Query(ge=1, le=MAX_ROWS)]
@@ -131,6 +132,27 @@ class Reading:
         except ValueError:
             return None
         return None if fields is None else json.loads(fields)
+
+    def statistics(self, recording_id: int, position: int | None, bins: int) -> dict[str, Any]:
+        """Return numbers and lengths of messages and gaps, of at most 64 MiB.
+
+        Args:
+            recording_id: the recording.
+            position: where the range begins, bytes; None: so that it ends where the recording does.
+            bins: parts of the range.
+
+        Raises:
+            CatalogError: as `opened`.
+            StorageError: a file cannot be read.
+        """
+        found = self.opened(recording_id)
+        begin = max(found.recorded_position - _MAX_SCANNED, found.start_position)
+        if position is not None:
+            begin = position
+        end = min(begin + _MAX_SCANNED, max(found.recorded_position, begin))
+        statistics = found.stats(begin, end, bins=bins)
+        histogram = [dataclasses.asdict(each) for each in statistics.histogram(2)]
+        return {**statistics.to_dict(), "histogram": histogram}
 
     def rates(
         self, recording_id: int, bins: int, from_ns: int | None, to_ns: int | None
@@ -240,6 +262,18 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         to_ns: Annotated[int | None, Query(alias="to", description="epoch ns")] = None,
     ) -> list[dict[str, Any]]:
         return reading.rates(recording_id, bins, from_ns, to_ns)
+
+    @routes.get(
+        "/{recording_id}/statistics", summary="Lengths of messages, and gaps, of at most 64 MiB"
+    )
+    def statistics(
+        recording_id: int,
+        position: Annotated[
+            int | None, Query(ge=0, description="default: of the newest 64 MiB")
+        ] = None,
+        bins: Annotated[int, Query(ge=0, le=_MAX_BINS)] = 0,
+    ) -> dict[str, Any]:
+        return reading.statistics(recording_id, position, bins)
 
     @routes.get("/{recording_id}/messages", summary="Messages from a position on")
     def messages(

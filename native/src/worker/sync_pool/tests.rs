@@ -296,8 +296,9 @@ fn recordings_take_turns() {
         assert!(recording.published().is_sorted());
         assert!(file.count() > 0);
     }
-    let time = rig.pool.take_progress().expect("syncs have ended");
-    assert!(time.total >= time.longest && time.longest > Duration::ZERO);
+    let took = rig.pool.take_progress().expect("syncs have ended");
+    assert!(took.len() >= recordings.len());
+    assert!(took.iter().all(|each| *each > Duration::ZERO));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 "use strict";
-// Live figures of the overview, and plots. Every text is set as text, never as HTML.
+// Live figures of the overview, plots, and requests to try. Every text is set as text, never as HTML.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
@@ -79,18 +79,70 @@ async function showRates(place) {
     place.className = "none";
     return;
   }
+  const data = [rates.map((rate) => rate.from_ns / 1e9), rates.map((rate) => rate.bytes_per_s)];
+  plot(place, data, {
+    label: "bytes/s",
+    paths: uPlot.paths.stepped({ align: 1 }),
+    text: (value) => `${size(value)}/s`,
+  });
+}
+
+function plot(place, data, { label, paths, text, x = {}, scale = {} }) {
   const color = getComputedStyle(place).color;
   const axis = { stroke: color, grid: { stroke: color, width: 0.2 } };
   const options = {
     width: place.clientWidth,
     height: 260,
-    scales: { y: { range: (_plot, _least, greatest) => [0, 1.1 * greatest || 1] } },
-    axes: [axis, { ...axis, size: 90, values: (_plot, values) => values.map((value) => `${size(value)}/s`) }],
-    series: [{}, { label: "bytes/s", stroke: "#3b82f6", fill: "#3b82f622", paths: uPlot.paths.stepped({ align: 1 }) }],
+    scales: { x: scale, y: { range: (_plot, _least, greatest) => [0, 1.1 * greatest || 1] } },
+    axes: [{ ...axis, ...x }, { ...axis, size: 90, values: (_plot, values) => values.map(text) }],
+    series: [{}, { label, stroke: "#3b82f6", fill: "#3b82f622", paths }],
+    legend: { show: x.values === undefined },
   };
-  const data = [rates.map((rate) => rate.from_ns / 1e9), rates.map((rate) => rate.bytes_per_s)];
-  const plot = new uPlot(options, data, place);
-  addEventListener("resize", () => plot.setSize({ width: place.clientWidth, height: 260 }));
+  const made = new uPlot(options, data, place);
+  addEventListener("resize", () => made.setSize({ width: place.clientWidth, height: 260 }));
+}
+
+async function showStatistics(place) {
+  const response = await fetch(place.dataset.statistics);
+  const found = await response.json();
+  const gaps = document.getElementById("gaps");
+  if (!response.ok || found.messages === 0) {
+    place.textContent = response.ok ? "There is no message." : found.detail;
+    place.className = "none";
+    return;
+  }
+  const buckets = found.histogram;
+  const data = [buckets.map((_each, index) => index), buckets.map((each) => each.messages)];
+  plot(place, data, {
+    label: "messages",
+    paths: uPlot.paths.bars({ size: [0.9, 60] }),
+    text: (value) => value.toLocaleString("en"),
+    scale: { time: false, range: [-0.6, buckets.length - 0.4] },
+    x: { incrs: [1, 2, 4, 8], values: (_plot, values) => values.map((index) => (buckets[index] ? `${buckets[index].from_bytes} B` : "")) },
+  });
+  const shown = found.gaps.slice(0, 20).map((gap) => `${gap.from_position} to ${gap.to_position} (${gap.kind})`);
+  gaps.textContent = `Positions ${found.from_position} to ${found.to_position}: ${found.messages.toLocaleString("en")} messages, median ${found.p50_bytes} B, 99 % up to ${found.p99_bytes} B, longest ${found.max_bytes} B; `
+    + (found.gap_count === 0 ? "no gap." : `${found.gap_count} gaps: ${shown.join(", ")}.`);
+  gaps.className = found.gap_count === 0 ? "none" : "failed";
+}
+
+async function send(event) {
+  event.preventDefault();
+  const form = event.target;
+  let path = form.dataset.path;
+  const query = new URLSearchParams();
+  for (const input of form.querySelectorAll("input")) {
+    if (input.dataset.in === "path") {
+      path = path.replace(`{${input.name}}`, encodeURIComponent(input.value));
+    } else if (input.value !== "") {
+      query.set(input.name, input.value);
+    }
+  }
+  const url = query.size === 0 ? path : `${path}?${query}`;
+  const response = await fetch(url, { method: form.dataset.method });
+  const body = await response.text();  // as it is: JavaScript's numbers have 53 bits
+  const limit = 100000;
+  form.nextElementSibling.textContent = `${form.dataset.method} ${url}\n${response.status}\n\n${body.slice(0, limit)}${body.length > limit ? "…" : ""}`;
 }
 
 for (const table of document.querySelectorAll("table[data-live]")) {
@@ -98,4 +150,10 @@ for (const table of document.querySelectorAll("table[data-live]")) {
 }
 for (const place of document.querySelectorAll("[data-rates]")) {
   showRates(place);
+}
+for (const place of document.querySelectorAll("[data-statistics]")) {
+  showStatistics(place);
+}
+for (const form of document.querySelectorAll("form[data-path]")) {
+  form.addEventListener("submit", send);
 }
