@@ -24,7 +24,9 @@ from aerotape.tools._web.metrics.families import FAMILIES
 
 MONITORING = ROOT / "examples/monitoring"
 RULES = MONITORING / "aerotape-alerts.yml"
-NAMES = {family.shown_name for family in FAMILIES}
+NAMES = {family.shown_name for family in FAMILIES} | {
+    f"{family.name}_bucket" for family in FAMILIES if family.kind == "histogram"
+}
 USED = re.compile(r"\baerotape_\w+")
 needs_prometheus = pytest.mark.skipif(
     shutil.which("prometheus") is None or shutil.which("promtool") is None,

@@ -14,6 +14,7 @@ from support.builders import built_archive
 from support.builders.held_recordings import add_recording
 from support.builders.mark_files import in_use
 from support.builders.segment_builder import SegmentBuilder
+from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine, aerotape
 from support.daemon.control_rig import await_true
 from support.jvm.java import ROOT
@@ -255,6 +256,28 @@ def test_ledgers(own: CommandLine) -> None:
         deleted = web.get(f"{API}/ledger/delete?{by_id}", "DELETE")
         assert deleted.json == f"Deleted ledger: {2**63 - 1}"
         assert web.get(f"{API}/ledger/list").json == {}
+
+
+def test_requests_that_a_bookie_answers_alike(own: CommandLine, tmp_path: Path) -> None:
+    """The same as the HTTP server of BookKeeper 4.17.2 answered for two such ledgers, by hand."""
+    answers = {
+        ("GET", "ledger/list"): {"0": None, "1": None},
+        ("GET", "ledger/list/"): {"0": None, "1": None},
+        ("GET", "ledger/read/?ledger_id=0"): {"0": "entry-0", "1": "entry-1", "2": "entry-2"},
+        ("GET", "ledger/read?ledger_id=0&start_entry_id=1&end_entry_id=1"): {"1": "entry-1"},
+        ("DELETE", "ledger/delete/?ledger_id=1"): "Deleted ledger: 1",
+    }
+    metadata = {"state": "CLOSED", "length_bytes": 21, "write_quorum": 1, "ack_quorum": 1}
+    with serve("aerotape") as served, served.connect() as client:
+        for number in (0, 1):
+            with client.create_ledger("PD_JOURNAL", QualifiedId(0, number)) as writer:
+                for entry in (b"entry-0", b"entry-1", b"entry-2"):
+                    writer.add(entry)
+        with WebService(CommandLine(served), served.archive_dir, "--allow-changes") as web:
+            found = web.get(f"{API}/ledger/metadata/?ledger_id=0").json
+            assert {name: found["0"][name] for name in metadata} == metadata
+            for (method, path), answer in answers.items():
+                assert web.get(f"{API}/{path}", method).json == answer
 
 
 def test_entities(own: CommandLine, web: WebService) -> None:

@@ -1,7 +1,9 @@
 """`/api/v1/ledger`: ledgers, with the paths and parameters of BookKeeper's HTTP server.
 
 Every path takes `ledger_id` with `ledger_scope_id`, or `ledger_qualified_name`; listing without a
-scope lists scope 0. Ids are strings: they exceed the integers of JSON readers.
+scope lists scope 0. Ids are strings: they exceed the integers of JSON readers. Paths may end with a
+slash, as in BookKeeper's documentation. Metadata is what `aerotape ledger status` has, and an
+unknown ledger is 404, where a bookie answers 500, or 200 to its deletion.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/api/v1/ledger", tags=["ledgers"])
 
+    @routes.get("/list/", include_in_schema=False)
     @routes.get("/list", summary="The ids of a scope's ledgers, with print_metadata what is known")
     def listing(
         ledger_scope_id: str = "0",
@@ -59,11 +62,13 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
             str(info.id.ledger_id): info_row(info) if print_metadata else None for info in found
         }
 
+    @routes.get("/metadata/", include_in_schema=False)
     @routes.get("/metadata", summary="What is known of a ledger")
     def metadata(ledger: Ledger) -> dict[str, Any]:
         info = session.run(lambda client: client.ledger_info(ledger))
         return {str(ledger.ledger_id): info_row(info)}
 
+    @routes.get("/read/", include_in_schema=False)
     @routes.get("/read", summary="Entries by id; at most 1,000, and 8 MiB")
     def read(
         ledger: Ledger,
@@ -80,6 +85,7 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
 
         return session.run(entries)
 
+    @routes.delete("/delete/", include_in_schema=False)
     @routes.delete("/delete", summary="Delete a ledger with its recording")
     def delete(ledger: Ledger, request: Request) -> str:
         changes.request(
