@@ -126,7 +126,7 @@ def _print(plan: RepairPlan, folder: Path | None, args: argparse.Namespace) -> N
         return
     if plan.filled:
         length = sum(damage.end - damage.begin for damage in plan.filled)
-        print(f"  {length} bytes {would} replaced by padding")
+        print(f"  {length} bytes {'would be' if args.dry_run else 'are'} replaced by padding")
     for path in plan.moved:
         print(printable(f"  {path.name} {would} moved to the quarantine"))
     if plan.made is not None:
