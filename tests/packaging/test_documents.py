@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import html
 import re
+import shlex
 import subprocess
+from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.jvm.java import ROOT
+
+from aerotape import errors
+from aerotape.protocol import ErrorCode
+from aerotape.tools._cli.main import _parser_for
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FROM_AN_INDEX = re.compile(r"pip install[^`\n]*?[ '\"\\]aerotape(?![-\w]|/)")
+# Indented by four spaces, or between fences.
+EXAMPLE = re.compile(r"^    .*\n|^```.*\n(?:(?!```).*\n)*", re.MULTILINE)
 SPECIAL = re.compile(r"[?|&*<>]")
 
 
@@ -34,6 +44,30 @@ def test_nothing_is_installed_from_an_index() -> None:
         if "tests" not in name.parts
     ]
     assert wrong == []
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """Yield the arguments of each `aerotape` in examples, up to a pipe or redirection."""
+    text = "".join(EXAMPLE.findall(text)).replace("\\\n", " ")
+    for command in re.findall(r"^[ $]*aerotape (.*)$", text, re.MULTILINE):
+        if "[--" in command:  # a synopsis
+            continue
+        words = shlex.shlex(command, posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        yield list(takewhile(lambda word: not set(word) <= set("|&;<>()"), words))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_are_understood(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the parsers of the commands; those of the cookbook are also run."""
+    for arguments in commands(document.read_text()):
+        given = [word for word in arguments if word != "…"]
+        if not given or given[0].endswith(":"):  # aerotape alone; an error
+            continue
+        try:
+            _parser_for(given[0], given[1:]).parse_args(given[1:])
+        except SystemExit:
+            pytest.fail(f"{given}: {capsys.readouterr().err}")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -86,3 +120,28 @@ def test_pictures_are_made_of_their_texts(source: Path) -> None:
     labels = re.findall(r'label="([^"]*)"', source.read_text())
     picture = html.unescape(source.with_suffix(".svg").read_text())
     assert [line for label in labels for line in label.split(r"\n") if line not in picture] == []
+
+
+def test_every_error_is_explained() -> None:
+    """Each class and code that there is, and none that there is not."""
+    page = (ROOT / "docs/errors.md").read_text()
+    named = set(re.findall(r"`(?:aerotape\.)?(\w+Error)`", page))
+    classes: dict[str, Any] = {
+        name: each
+        for name, each in vars(errors).items()
+        if isinstance(each, type) and issubclass(each, errors.AerotapeError)
+    }
+    assert named == classes.keys()
+    codes = {(code.value, code.name) for code in ErrorCode}
+    for each in classes.values():
+        if getattr(each, "code", 0) >= 1_000:
+            codes |= {
+                (each.code, name) for name in re.findall(r"\(([A-Z_]+)\)", each.__doc__ or "")
+            }
+    assert codes == {
+        (int(number), name) for number, name in re.findall(r"^\| (\d+) `(\w+)`", page, re.MULTILINE)
+    }
+    by_number = re.findall(r"^\| (\d{4}) `\w+` \| `(\w+)`", page, re.MULTILINE)
+    assert {(classes[name].code, name) for _, name in by_number} == {
+        (int(number), name) for number, name in by_number
+    }
