@@ -1,9 +1,11 @@
-"""Benchmark: recording over IPC, ours against the Java archive, in the same run.
+"""Benchmark: recording, ours against the Java archive, in the same run.
 
-    python tests/bench/recording.py [--rounds N] [--bytes N] [--sizes 32 256 …] [--json]
+    python tests/bench/recording.py [--rounds N] [--bytes N] [--sizes 32 256 …] [--udp]
+                                    [--streams 1 10] [--json]
 
-For each message size, with and without CRC-32C, the same Java publisher floods a stream that is
-being recorded; the time ends when the recording position counter has reached the end. The two
+For each message size, with and without CRC-32C, the same Java publisher floods streams that are
+being recorded, over IPC or as a remote publisher over UDP on the loopback interface; the time ends
+when the recording position counters have reached the end. The two
 archives run alternately, each after a warm-up that does not count; figures are medians, and the
 ratio is the median of the rounds, ours to theirs (above 1: ours is faster). Also measured: the
 processor time of each archive's process per GB of frames, and when idle.
@@ -15,6 +17,7 @@ import shutil
 import statistics
 import sys
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,23 +26,32 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.archives import BenchedArchive, idle_cpu_percent, media_driver, run_java_client
 from bench.running import NAMES, Report, in_turns, median_ratio, memory_folder, options_parser
-from support.jvm.java import JavaClient
+from support.jvm.java import JavaClient, free_port
 
 CHECKSUMS = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
-CHANNEL = "aeron:ipc?term-length=16m"
+TERMS = "term-length=16m"
 STREAM_ID = 1001
 FRAME_HEADER_BYTES = 32
 LINE = (
-    "{checksum:8} {message_length_bytes:6} B: "
+    "{checksum:8} {streams:3} streams {message_length_bytes:6} B: "
     "aerotape {aerotape_mb_per_s:5.0f} MB/s {aerotape_cpu_s_per_gb:.2f} s/GB, "
     "Java {java_mb_per_s:5.0f} MB/s {java_cpu_s_per_gb:.2f} s/GB, ratio {ratio:.2f}"
 )
 
 
-def flood_ns(aeron_dir: Path, length: int, count: int) -> int:
-    """Publish `count` messages of `length` bytes; return how long recording them took."""
-    printed = run_java_client("Flood", aeron_dir, CHANNEL, STREAM_ID, length, count, timeout_s=120)
-    return int(printed)
+class Streams(NamedTuple):
+    """The streams to record, with stream ids from `STREAM_ID` on."""
+
+    number: int
+    is_udp: bool
+
+    def channel(self) -> str:
+        """Return a channel that is free."""
+        return (
+            f"aeron:udp?endpoint=localhost:{free_port()}|{TERMS}"
+            if self.is_udp
+            else f"aeron:ipc?{TERMS}"
+        )
 
 
 class Flooded(NamedTuple):
@@ -54,9 +66,12 @@ class Flooded(NamedTuple):
     cpu_s_per_gb: float
 
 
-def record_once(name: str, checksum: str, length: int, volume: int, folder: Path) -> Flooded:
+def record_once(
+    name: str, checksum: str, streams: Streams, length: int, volume: int, folder: Path
+) -> Flooded:
     """Record two floods with a fresh archive and measure the second."""
-    count = volume // (length + FRAME_HEADER_BYTES)
+    count = volume // (length + FRAME_HEADER_BYTES) // streams.number
+    channel = streams.channel()
     aeron_dir, archive_dir = folder / "aeron", folder / "archive"
     properties = (
         {"aeron.archive.record.checksum": CHECKSUMS[checksum]} if checksum != "none" else {}
@@ -67,16 +82,19 @@ def record_once(name: str, checksum: str, length: int, volume: int, folder: Path
             client = JavaClient(aeron_dir)
             try:
                 client.connect(archive.control_channel)
-                client.call("startRecording", CHANNEL, STREAM_ID, "LOCAL")
+                source = "REMOTE" if streams.is_udp else "LOCAL"
+                for number in range(streams.number):
+                    client.call("startRecording", channel, STREAM_ID + number, source)
+                flood = ("Flood", aeron_dir, channel, STREAM_ID, length, count, streams.number)
                 # A warm-up without measuring: a JVM compiles what it runs often.
-                flood_ns(aeron_dir, length, count)
+                run_java_client(*flood, timeout_s=120)
                 cpu_before_s = child.cpu_seconds()
-                took_ns = flood_ns(aeron_dir, length, count)
+                took_ns = int(run_java_client(*flood, timeout_s=120))
                 cpu_s = child.cpu_seconds() - cpu_before_s
             finally:
                 client.close()
     shutil.rmtree(archive_dir)
-    frame_bytes = count * (length + FRAME_HEADER_BYTES)
+    frame_bytes = streams.number * count * (length + FRAME_HEADER_BYTES)
     return Flooded(frame_bytes / (took_ns / 1e9), cpu_s / (frame_bytes / 1e9))
 
 
@@ -91,32 +109,39 @@ def idle_once(name: str, folder: Path) -> float:
 
 def main() -> int:
     """Run the benchmark and print a table or JSON."""
-    parser = options_parser(__doc__)
-    parser.add_argument("--bytes", type=int, default=1 << 30, help="frames in a flood, bytes")
+    parser = options_parser(__doc__, rounds=9)
+    parser.add_argument("--bytes", type=int, default=512 << 20, help="frames in a flood, bytes")
     parser.add_argument("--sizes", type=int, nargs="+", default=[32, 256, 1024, 8192, 65536])
+    parser.add_argument("--udp", action="store_true", help="remote publishers over UDP")
+    parser.add_argument("--streams", type=int, nargs="+", default=[1])
     parser.add_argument("--checksums", nargs="+", choices=CHECKSUMS, default=list(CHECKSUMS))
     parser.add_argument("--no-idle", action="store_true", help="leave out the idle measurement")
     options = parser.parse_args()
     report = Report("recording", LINE, as_json=options.json)
     with memory_folder() as folder:
-        for checksum in options.checksums:
-            for length in options.sizes:
-                # Small messages cost more: fewer bytes of them keep the runs about equally long.
-                volume = options.bytes // 2 if length < 256 else options.bytes
-                record = partial(
-                    record_once, checksum=checksum, length=length, volume=volume, folder=folder
-                )
-                floods = in_turns(options.rounds, record)
-                rates = {name: [flood.bytes_per_s for flood in floods[name]] for name in NAMES}
-                row: dict[str, Any] = {
-                    "checksum": checksum,
-                    "message_length_bytes": length,
-                    "ratio": median_ratio(rates["aerotape"], rates["java"]),
-                }
-                for name, measured in floods.items():
-                    rate, cpu = (statistics.median(each) for each in zip(*measured, strict=True))
-                    row |= {f"{name}_mb_per_s": rate / 1e6, f"{name}_cpu_s_per_gb": cpu}
-                report.add(row)
+        for checksum, count, length in product(options.checksums, options.streams, options.sizes):
+            # Small messages cost more: fewer bytes of them keep the runs about equally long.
+            volume = options.bytes // 2 if length < 256 else options.bytes
+            record = partial(
+                record_once,
+                checksum=checksum,
+                streams=Streams(count, options.udp),
+                length=length,
+                volume=volume,
+                folder=folder,
+            )
+            floods = in_turns(options.rounds, record)
+            rates = {name: [flood.bytes_per_s for flood in floods[name]] for name in NAMES}
+            row: dict[str, Any] = {
+                "checksum": checksum,
+                "streams": count,
+                "message_length_bytes": length,
+                "ratio": median_ratio(rates["aerotape"], rates["java"]),
+            }
+            for name, measured in floods.items():
+                rate, cpu = (statistics.median(each) for each in zip(*measured, strict=True))
+                row |= {f"{name}_mb_per_s": rate / 1e6, f"{name}_cpu_s_per_gb": cpu}
+            report.add(row)
         idle = {}
         if not options.no_idle:
             for name in NAMES:

@@ -10,10 +10,11 @@ import shutil
 import statistics
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 NAMES = ("aerotape", "java")
@@ -93,11 +94,14 @@ def turns(rounds: int, names: Sequence[str] = NAMES) -> Iterator[str]:
 
 
 def in_turns(rounds: int, measure: Callable[[str], T]) -> dict[str, list[T]]:
-    """Measure both alternately and return the results of the rounds by name."""
+    """Measure both alternately and return the results of the rounds by name.
+
+    A first round of each does not count: memory, caches and JIT compilers are cold then.
+    """
     results: dict[str, list[T]] = {name: [] for name in NAMES}
-    for name in turns(rounds):
+    for name in turns(rounds + 1):
         results[name].append(measure(name))
-    return results
+    return {name: found[1:] for name, found in results.items()}
 
 
 def compare_seconds(rounds: int, measure: Callable[[str], float]) -> dict[str, float]:
@@ -115,8 +119,52 @@ def median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
+class Machine(NamedTuple):
+    """What the whole machine did since the last reading, in cores of processor time.
+
+    Attributes:
+        busy: all programs and the kernel.
+        kernel: the kernel alone.
+        stolen: what the host of a virtual machine gave to others while this one wanted to run.
+    """
+
+    busy: float
+    kernel: float
+    stolen: float
+
+    def __str__(self) -> str:
+        return f"[{self.busy:.2f} cores busy, kernel {self.kernel:.2f}, stolen {self.stolen:.2f}]"
+
+
+class _Machine:
+    """Reads the processor time of the machine since the last reading."""
+
+    def __init__(self) -> None:
+        self._last, self._at = self._read(), time.perf_counter()
+
+    def read(self) -> Machine:
+        now, at = self._read(), time.perf_counter()
+        used = [(new - old) / (at - self._at) for new, old in zip(now, self._last, strict=True)]
+        self._last, self._at = now, at
+        return Machine(*used)
+
+    @staticmethod
+    def _read() -> tuple[float, float, float]:
+        fields = Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
+        user, nice, system, _idle, _wait, irq, softirq, steal = (
+            int(each) / os.sysconf("SC_CLK_TCK") for each in fields
+        )
+        kernel = system + irq + softirq
+        return user + nice + kernel, kernel, steal
+
+
 class Report:
-    """Rows that are printed one by one, or all together as JSON."""
+    """Rows that are printed one by one, or all together as JSON.
+
+    Beside each is what the whole machine did meanwhile, starts and warm-up included: a figure with
+    time stolen from the machine, or with more cores busy than the same row of another run, is not
+    comparable.
+    """
 
     def __init__(self, name: str, line: str, *, as_json: bool) -> None:
         """Set the key of the rows in JSON, and the format of a row's text line."""
@@ -124,11 +172,13 @@ class Report:
         self._line = line
         self._as_json = as_json
         self._rows: list[dict[str, Any]] = []
+        self._machine = _Machine()
 
     def add(self, row: dict[str, Any]) -> None:
         """Print a row, or store it for JSON."""
-        self._rows.append(row)
-        self.say(self._line.format(**row))
+        machine = self._machine.read()
+        self._rows.append({**row, "machine_cores": machine._asdict()})
+        self.say(f"{self._line.format(**row)} {machine}")
 
     def say(self, line: str) -> None:
         """Print a line, unless the output is JSON."""

@@ -143,12 +143,14 @@ class LiveArchive(Closing):
                 )
 
 
-def replay_seconds(aeron: Aeron, client: ArchiveClient, recording_id: int, length: int) -> float:
+def replay_seconds(
+    aeron: Aeron, client: ArchiveClient, recording_id: int, length: int, channel: str = CHANNEL
+) -> float:
     """Replay a recording of `length` bytes to a subscriber that skips the data."""
-    subscription = aeron.native.add_subscription(CHANNEL, _REPLAY_STREAM_ID)
+    subscription = aeron.native.add_subscription(channel, _REPLAY_STREAM_ID)
     try:
         begin = time.perf_counter()
-        replay_session_id = client.start_replay(recording_id, CHANNEL, _REPLAY_STREAM_ID)
+        replay_session_id = client.start_replay(recording_id, channel, _REPLAY_STREAM_ID)
         session_id = int.from_bytes(
             (replay_session_id & 0xFFFFFFFF).to_bytes(4, "little"), "little", signed=True
         )
