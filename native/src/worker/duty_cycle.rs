@@ -19,6 +19,11 @@ use std::time::Duration;
 /// How long a close sleeps, at most, before it looks again for syncs that have ended.
 const CLOSE_PARK: Duration = Duration::from_millis(100);
 
+/// After a cycle that has moved less than this, bytes, other threads get the processor. The data
+/// of a stream over UDP comes in packets: where processors are few, the driver that receives them
+/// would wait for a recorder that writes each one.
+const LITTLE: i64 = 64 << 10;
+
 /// Commands from Python.
 pub enum Command {
     PublishEvents(EventStream),
@@ -64,18 +69,27 @@ impl DutyCycle {
                 continue;
             }
             self.cycle_time.begin();
+            let moved_before = self.moved();
             let worked = self.turn_recordings() | self.turn_endings() | self.turn_replays();
             let is_busy = worked && !self.has_no_session();
             self.written.publish(is_busy);
             self.read.publish(is_busy);
             if worked {
                 self.idle.reset();
+                if self.moved() - moved_before < LITTLE {
+                    thread::yield_now();
+                }
             } else if let Some(park) = self.idle.next_park() {
                 // A command that arrives meanwhile ends the park.
                 thread::park_timeout(park);
             }
         }
         self.close();
+    }
+
+    /// Bytes that recordings and replays have moved so far.
+    fn moved(&self) -> i64 {
+        self.written.total_bytes() + self.read.total_bytes()
     }
 
     fn has_no_session(&self) -> bool {

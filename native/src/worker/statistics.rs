@@ -47,6 +47,10 @@ impl Traffic {
         self.total_bytes += bytes as i64;
     }
 
+    pub fn total_bytes(&self) -> i64 {
+        self.total_bytes
+    }
+
     /// Add syncs of what was written, during which other blocks may have been moved.
     pub fn add_syncs(&mut self, took: &[Duration]) {
         self.added = Instant::now();
