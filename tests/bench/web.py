@@ -175,7 +175,7 @@ def live_views(folder: Path, count: int) -> float:
 
 def main() -> None:
     parser = options_parser(__doc__)
-    parser.add_argument("--bytes", type=int, default=100_000_000)
+    parser.add_argument("--bytes", type=int, default=2_000_000_000)
     parser.add_argument("--readers", type=int, default=8)
     args = parser.parse_args()
     with memory_folder() as folder:
