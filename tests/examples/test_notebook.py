@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import notebook
 from support.jvm.java import ROOT
 
 nbformat = pytest.importorskip("nbformat")
-EXAMPLES = ROOT / "examples"
-NOTEBOOK = EXAMPLES / "recordings.ipynb"
 # Appended to the notebook: its results, counted in several ways.
 RESULTS = """
 import json
@@ -32,20 +31,26 @@ print(json.dumps({
 """
 
 
-def test_it_is_committed_without_outputs() -> None:
-    """Outputs of a run are not in the repository, where they would become outdated."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    nbformat.validate(notebook)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert len(code) > 5
-    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+def test_it_has_the_outputs_of_one_run() -> None:
+    """From top to bottom, without an error or a path of the machine."""
+    committed = notebook.read()
+    nbformat.validate(committed)
+    code = [cell for cell in committed.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert any(notebook.kinds(cell) for cell in code)
+    assert all(cell.outputs == notebook.shown(cell) for cell in code)
+    assert "error" not in [kind for cell in code for kind in notebook.kinds(cell)]
+    assert "/work" not in notebook.NOTEBOOK.read_text() and str(ROOT) not in str(committed)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Publisher, statistics, pandas and Spark have the same numbers; there is a plot."""
-    nbclient = pytest.importorskip("nbclient")
+    """Publisher, statistics, pandas and Spark have the same numbers; there is a plot.
+
+    Each cell has outputs of the same kinds as in the repository.
+    """
+    pytest.importorskip("nbclient")
     pytest.importorskip("pyspark")
     for name in ("ipykernel", "pandas", "matplotlib"):
         pytest.importorskip(name)
@@ -55,14 +60,13 @@ def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     # Spark's workers must find its own.
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    last = notebook.cells[-1]
-    assert "cleanup" in last.source
-    notebook.cells.insert(-1, nbformat.v4.new_code_cell(RESULTS))
-    folder = {"metadata": {"path": str(EXAMPLES)}}
-    nbclient.NotebookClient(notebook, timeout=300, resources=folder).execute()
-
-    results = json.loads(_printed(notebook.cells[-2]))
+    ran = notebook.read()
+    kinds = [notebook.kinds(cell) for cell in ran.cells]
+    assert "cleanup" in ran.cells[-1].source
+    ran.cells.insert(-1, nbformat.v4.new_code_cell(RESULTS))
+    notebook.run(ran)
+    results = json.loads(_printed(ran.cells.pop(-2)))
+    assert [notebook.kinds(cell) for cell in ran.cells] == kinds
     published = results["published"]
     assert published["messages"] > 10_000
     assert results["stats"] == {
@@ -85,7 +89,7 @@ def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(row["books"] for row in results["books"]) == books
     assert {row["best_bid"] for row in results["books"]} == {100.0}
     assert (results["sides"], results["times"]) == (["BUY", "SELL"], True)
-    [picture] = _pictures(notebook)
+    [picture] = _pictures(ran)
     assert picture.startswith(b"\x89PNG") and len(picture) > 20_000
     assert not list(tmp_path.glob("aerotape-example-*"))
 
@@ -94,7 +98,7 @@ def _printed(cell: Any) -> str:
     return "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
 
 
-def _pictures(notebook: Any) -> list[bytes]:
-    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
+def _pictures(ran: Any) -> list[bytes]:
+    outputs = (output for cell in ran.cells for output in cell.get("outputs", []))
     found = (output.get("data", {}).get("image/png") for output in outputs)
     return [base64.b64decode(data) for data in found if data]
