@@ -23,6 +23,7 @@ FIELDS: Final = {
     "bad_places": "int: number of problems",
     "bins": "[{bin}]: the recording in equal parts",
     "block_length": "int: length of the block, bytes",
+    "bound_ns": "int: the counted syncs took no longer, and longer than the next lower bound",
     "bytes": "int: bytes of payloads",
     "bytes_behind": "int: bytes after the stop position",
     "bytes_per_s": "num|null: bytes per second",

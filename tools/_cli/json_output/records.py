@@ -189,7 +189,7 @@ RECORDS: Final = {
     ),
     "counter": (
         "counter_id type_id value label registration_id owner_id reference_id key archive_id? "
-        "control_session_id? recording_id? session_id?"
+        "control_session_id? recording_id? session_id? bound_ns?"
     ),
     "entry": (
         "recording_id state suspect damage start_timestamp_ms stop_timestamp_ms start_position "
