@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import html
 import re
 import shlex
@@ -68,6 +69,13 @@ def test_commands_are_understood(document: Path, capsys: pytest.CaptureFixture[s
             _parser_for(given[0], given[1:]).parse_args(given[1:])
         except SystemExit:
             pytest.fail(f"{given}: {capsys.readouterr().err}")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_python_examples_are_python(document: Path) -> None:
+    """That of docs/entities.md and the first of README.md are also run, by tests of their own."""
+    for example in re.findall(r"^```python\n(.*?)^```", document.read_text(), re.M | re.S):
+        compile(example, document.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
