@@ -73,7 +73,7 @@ def test_commands_are_understood(document: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_python_examples_are_python(document: Path) -> None:
-    """That of docs/entities.md and the first of README.md are also run, by tests of their own."""
+    """Those of `tests/examples`, and that of docs/entities.md, are also run."""
     for example in re.findall(r"^```python\n(.*?)^```", document.read_text(), re.M | re.S):
         compile(example, document.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
