@@ -93,6 +93,7 @@ class ReplayTask:
 
     Attributes:
         stream_id: of the recorded frames.
+        channel: of the publication, as errors name it.
         limit_counter: makes the replay follow: the position counter of a live recording, or
             (counter id, registration id) of a bound.
         file_io_max_length: longest read, if it is less than the worker's.
@@ -110,6 +111,7 @@ class ReplayTask:
     segment_length: int
     term_length: int
     stream_id: int
+    channel: str
     connect_timeout_ns: int
     limit_counter: Counter | tuple[int, int] | None = None
     file_io_max_length: int | None = None

@@ -29,6 +29,7 @@ from aerotape.archive.waiting import Running
 from aerotape.archive.worker_tasks import ReplayTask
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.segment_files import segment_file_name
+from aerotape.channel_uri import ChannelUri
 from aerotape.errors import (
     AerotapeError,
     ArchiveError,
@@ -211,8 +212,11 @@ class Replays:
             descriptor,
             replay_plan.position,
             self.config.replay_linger_timeout_ns,
-            replay_alias(self.archive_id, request.recording_id) if is_own else None,
         )
+        # Errors have the channel as clients of the reference know it, without our alias.
+        named = ChannelUri.parse(channel)
+        if is_own and named.get("alias") is None:
+            named.put("alias", replay_alias(self.archive_id, request.recording_id))
         session = ReplaySession(
             requester,
             correlation_id,
@@ -223,7 +227,7 @@ class Replays:
             limit_counter,
             Running(
                 add_publication(
-                    self.client, channel, request.stream_id, self.config.connect_timeout_ns
+                    self.client, str(named), request.stream_id, self.config.connect_timeout_ns
                 )
             ),
         )
@@ -292,6 +296,7 @@ class Replays:
                 segment_length=descriptor.segment_file_length,
                 term_length=descriptor.term_buffer_length,
                 stream_id=descriptor.stream_id,
+                channel=session.channel,
                 connect_timeout_ns=self.config.connect_timeout_ns,
                 limit_counter=limit_counter,
                 file_io_max_length=file_io_max_length if file_io_max_length > 0 else None,

@@ -230,20 +230,9 @@ def _beyond(recording_id: int, position: int, limit_position: int) -> ArchiveErr
 
 
 def replay_channel(
-    channel: str,
-    descriptor: RecordingDescriptor,
-    position: int,
-    linger_timeout_ns: int,
-    alias: str | None = None,
+    channel: str, descriptor: RecordingDescriptor, position: int, linger_timeout_ns: int
 ) -> str:
     """Return the channel of a replay's publication.
-
-    Args:
-        channel: the client's.
-        descriptor: of the recording.
-        position: where the replay begins, bytes.
-        linger_timeout_ns: if the client's channel has none.
-        alias: likewise.
 
     Raises:
         ConfigurationError: the client's channel is invalid.
@@ -261,8 +250,6 @@ def replay_channel(
     additions["linger"] = (
         linger_timeout_ns if linger is None else parse_duration_ns("linger", linger)
     )
-    if alias is not None and uri.get("alias") is None:
-        additions["alias"] = alias
     return stripped_channel(uri, **additions)
 
 

@@ -161,6 +161,7 @@ class WorkerRig:
             segment_length=recording.segment_length,
             term_length=term_length,
             stream_id=recording.log.stream_id,
+            channel=channel,
             **{"connect_timeout_ns": 5_000_000_000} | options,
         )
         worker.replay(publication, task)

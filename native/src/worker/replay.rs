@@ -33,6 +33,8 @@ pub struct ReplayTask {
     term_length: i64,
     /// Stream id of the recorded frames.
     stream_id: i32,
+    /// Of the publication, as errors name it.
+    channel: String,
     #[pyo3(attribute("connect_timeout_ns"), from_py_with = super::nanoseconds)]
     connect_timeout: Duration,
     limit_counter: Option<LimitArgument>,
@@ -278,7 +280,7 @@ impl ReplaySession {
             return Err(Failure::generic(format!(
                 "no connection established for replayChannel={}, replayStreamId={}: \
                  no subscriber in time",
-                self.request.publication.constants.channel,
+                self.request.task.channel,
                 self.request.publication.constants.stream_id
             )));
         }
