@@ -280,8 +280,7 @@ impl ReplaySession {
             return Err(Failure::generic(format!(
                 "no connection established for replayChannel={}, replayStreamId={}: \
                  no subscriber in time",
-                self.request.task.channel,
-                self.request.publication.constants.stream_id
+                self.request.task.channel, self.request.publication.constants.stream_id
             )));
         }
         Ok(ReplayOutcome::Replayed(0))
