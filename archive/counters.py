@@ -62,15 +62,16 @@ _WITH_ARCHIVE_ID = frozenset(CounterType) - {
     CounterType.STORE_REPLICATION,
     CounterType.ENTITY_REPLICATION,
 }
+# The formats of keys that begin with the recording id and end with the archive id.
+_OF_A_RECORDING: Final[dict[int, str]] = {
+    CounterType.LEDGER_CONFIRMED: "<q16xq",
+    CounterType.ENTITY_REPLICATION: "<qq",
+}
 _REPLAY_ALIAS: Final = re.compile(r"[?|]alias=archive-(-?[0-9]+)-replay-([0-9]+)(?:\||$)")
 LONGER: Final = (1 << 63) - 1
 """The bound of syncs that took longer than all other bounds."""
-_MICROSECOND: Final = 1_000
-_SYNC_BOUNDS_NS: Final = (
-    *(each * _MICROSECOND for each in (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000)),
-    *(each * _MICROSECOND for each in (50_000, 100_000, 250_000, 1_000_000)),
-    LONGER,
-)
+_SYNC_BOUNDS_MS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1_000)
+_SYNC_BOUNDS_NS: Final = (*(round(each * 1e6) for each in _SYNC_BOUNDS_MS), LONGER)
 
 
 def _ascii(text: str) -> bytes:
@@ -162,11 +163,8 @@ def key_fields(type_id: int, key: bytes) -> dict[str, int]:
         if 0 <= length <= len(key) - 24:
             (found["archive_id"],) = struct.unpack_from("<q", key, 16 + length)
         return found
-    if type_id == CounterType.LEDGER_CONFIRMED:
-        recording_id, archive_id = struct.unpack_from("<q16xq", key)
-        return {"recording_id": recording_id, "archive_id": archive_id}
-    if type_id == CounterType.ENTITY_REPLICATION:
-        recording_id, archive_id = struct.unpack_from("<qq", key)
+    if type_id in _OF_A_RECORDING:
+        recording_id, archive_id = struct.unpack_from(_OF_A_RECORDING[type_id], key)
         return {"recording_id": recording_id, "archive_id": archive_id}
     if type_id not in _WITH_ARCHIVE_ID:
         return {}

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         _check_same(args.directory, header, client)
         return _carry_out(
             args,
-            lambda: _plan(args, policy, _usage(args.directory, client)),
+            lambda: plan_now(args.directory, policy, _usage(args.directory, client)),
             lambda: nullcontext(lambda removal: _purge(client, removal)),
         )
 
@@ -117,16 +117,17 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
             yield remove
 
-    return _carry_out(args, lambda: _plan(args, policy, Usage()), removing)
+    return _carry_out(args, lambda: plan_now(directory, policy, Usage()), removing)
 
 
-def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
+def plan_now(directory: Path, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
+    """Return what a policy deletes now (CatalogError, StorageError)."""
     from aerotape.archive.archive import EXTENSIONS
     from aerotape.archive.extensions import first_hold
     from aerotape.archive.retention.locked_segments import plan_directory
 
     holds = partial(first_hold, EXTENSIONS)
-    return plan_directory(args.directory, policy, time.time_ns(), holds, usage)
+    return plan_directory(directory, policy, time.time_ns(), holds, usage)
 
 
 def _usage(directory: Path, client: ArchiveClient) -> Usage:
@@ -196,7 +197,10 @@ def _carry_out(
                     problems.append(str(error))
                     note(f"error: recording {removal.recording_id}: {error}")
         code = EXIT_FAILURE if any(problems) else 0
-    rows = [_row(*each) for each in zip(plan.removals, problems, strict=True)]
+    rows = [
+        {**removal_row(removal), "problem": problem}
+        for removal, problem in zip(plan.removals, problems, strict=True)
+    ]
     if args.json:
         kept = [
             {
@@ -242,12 +246,12 @@ def _extent(removal: Removal) -> tuple[int, int, int | None, int | None]:
     return removal.recording_id, descriptor.start_position, end, stop
 
 
-def _row(removal: Removal, problem: str) -> dict[str, Any]:
+def removal_row(removal: Removal) -> dict[str, Any]:
+    """Return a removal for JSON."""
     return {
         "recording_id": removal.recording_id,
         "new_start_position": removal.new_start_position,
         "segment_files": removal.segments,
         "size_bytes": removal.size_bytes,
         "reasons": removal.reasons,
-        "problem": problem,
     }

@@ -219,14 +219,12 @@ class Replicator(Closing):
                 counter.set(pointer.next_position)
                 yield Progress(index, pointer, end, len(batch), events)
 
-    def _counter(
-        self, partition: Partition, recording_id: int, pointer: Pointer | None
-    ) -> Counter:
+    def _counter(self, partition: Partition, recording_id: int, pointer: Pointer | None) -> Counter:
         """Return the counter of what is stored of a partition's recording, bytes."""
         found = self._counters.get(recording_id)
         if found is None:
             client = self._client
-            archive_id = client.get_archive_id()
+            archive_id = client.archive_id
             found = client.aeron.native.add_counter(
                 CounterType.ENTITY_REPLICATION,
                 entity_replication_key(archive_id, recording_id),

@@ -19,13 +19,13 @@ import sys
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.archives import BenchedArchive, idle_cpu_percent, media_driver, run_java_client
-from bench.running import NAMES, Report, in_turns, median_ratio, memory_folder, options_parser
+from bench.running import NAMES, Report, in_turns, memory_folder, options_parser, rates_row
 from support.jvm.java import JavaClient, free_port
 
 CHECKSUMS = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
@@ -131,17 +131,8 @@ def main() -> int:
                 folder=folder,
             )
             floods = in_turns(options.rounds, record)
-            rates = {name: [flood.bytes_per_s for flood in floods[name]] for name in NAMES}
-            row: dict[str, Any] = {
-                "checksum": checksum,
-                "streams": count,
-                "message_length_bytes": length,
-                "ratio": median_ratio(rates["aerotape"], rates["java"]),
-            }
-            for name, measured in floods.items():
-                rate, cpu = (statistics.median(each) for each in zip(*measured, strict=True))
-                row |= {f"{name}_mb_per_s": rate / 1e6, f"{name}_cpu_s_per_gb": cpu}
-            report.add(row)
+            row = {"checksum": checksum, "streams": count, "message_length_bytes": length}
+            report.add({**row, **rates_row(floods)})
         idle = {}
         if not options.no_idle:
             for name in NAMES:

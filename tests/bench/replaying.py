@@ -12,17 +12,15 @@ GB of frames.
 
 from __future__ import annotations
 
-import statistics
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.archives import BenchedArchive, media_driver
-from bench.running import NAMES, Report, in_turns, median_ratio, memory_folder, options_parser
+from bench.running import Report, in_turns, memory_folder, options_parser, rates_row
 from support.processes import free_port
 
 import aerotape
@@ -96,15 +94,7 @@ def main() -> int:
                 checksum=checksum,
             )
             replays = in_turns(options.rounds, measure)
-        rates = {name: [rate for rate, _ in replays[name]] for name in NAMES}
-        row: dict[str, Any] = {
-            "message_length_bytes": message_bytes,
-            "ratio": median_ratio(rates["aerotape"], rates["java"]),
-        }
-        for name, measured in replays.items():
-            rate, cpu = (statistics.median(each) for each in zip(*measured, strict=True))
-            row |= {f"{name}_mb_per_s": rate / 1e6, f"{name}_cpu_s_per_gb": cpu}
-        report.add(row)
+        report.add({"message_length_bytes": message_bytes, **rates_row(replays)})
     report.close()
     return 0
 

@@ -11,7 +11,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -117,6 +117,20 @@ def compare_seconds(rounds: int, measure: Callable[[str], float]) -> dict[str, f
 def median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
     """Return the median of the ratios of the rounds."""
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
+
+
+def rates_row(rounds: Mapping[str, Sequence[tuple[float, float]]]) -> dict[str, float]:
+    """Return the ratio, ours to theirs, and the medians of both archives.
+
+    Args:
+        rounds: of each archive, bytes a second and processor seconds for 10^9 bytes.
+    """
+    rates = {name: [rate for rate, _ in rounds[name]] for name in NAMES}
+    row = {"ratio": median_ratio(rates["aerotape"], rates["java"])}
+    for name, measured in rounds.items():
+        rate, cpu = (statistics.median(each) for each in zip(*measured, strict=True))
+        row |= {f"{name}_mb_per_s": rate / 1e6, f"{name}_cpu_s_per_gb": cpu}
+    return row
 
 
 class Machine(NamedTuple):

@@ -103,7 +103,7 @@ def test_the_cookbook(folder: Path) -> None:
 
 @pytest.mark.jvm
 def test_a_directory_of_the_java_archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recorded by Java's archive, which goes on running."""
+    """Recorded by Java's archive, which continues to run."""
     with serve("java") as served:
         in_folder(served.archive_dir.parent, str(served.aeron_dir), monkeypatch)
         with served.connect() as client, aerotape.Aeron(served.aeron_dir) as aeron:

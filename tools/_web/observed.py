@@ -10,7 +10,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -207,6 +207,11 @@ class ObservedArchive:
             ]
             self._catalog = content
         return self._descriptors
+
+
+def lag(ends: Mapping[int, int], recording_id: int, position: int) -> int:
+    """Return how far a position is from the end of a recording, bytes; 0 if that is not known."""
+    return max(ends.get(recording_id, 0) - position, 0)
 
 
 def _driver(aeron_dir: str, file: CncFile) -> Driver:

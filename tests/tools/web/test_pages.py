@@ -211,7 +211,7 @@ def test_requests_can_be_tried(web: WebService, page: Any) -> None:
 
 
 def test_replays(page: Any) -> None:
-    """One that is not read lags behind the end of its recording."""
+    """One that is not read has not reached the end of its recording."""
     with ExitStack() as exits:
         served = exits.enter_context(serve("aerotape"))
         own = CommandLine(served)

@@ -23,7 +23,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.cnc import CounterRecord
 from aerotape.tools._web.metrics import families
 from aerotape.tools._web.metrics.families import COUNTERS, Family
-from aerotape.tools._web.observed import ObservedArchive, Snapshot
+from aerotape.tools._web.observed import ObservedArchive, Snapshot, lag
 
 MAX_SERIES: Final = 1_000
 _THREAD: Final = re.compile(r"^archive-(\w+) ")
@@ -149,8 +149,8 @@ def _lags(snapshot: Snapshot) -> Iterator[Metric]:
     replays = _family(families.REPLAY_LAG)
     for each in snapshot.replays:
         labels = (each.recording_id, each.session_id, each.stream_id)
-        lag = max(ends.get(each.recording_id, 0) - each.position, 0)
-        replays.add_metric([str(label) for label in labels], lag)
+        behind = lag(ends, each.recording_id, each.position)
+        replays.add_metric([str(label) for label in labels], behind)
     yield replays
     stored: dict[tuple[str, str, int], int] = {}
     for counter in snapshot.counters:
@@ -161,8 +161,8 @@ def _lags(snapshot: Snapshot) -> Iterator[Metric]:
             stored[key] = min(counter.value, stored.get(key, counter.value))
     entities = _family(families.ENTITY_LAG)
     for (topic, partition, recording_id), position in stored.items():
-        lag = max(ends.get(recording_id, 0) - position, 0)
-        entities.add_metric([topic, partition, str(recording_id)], lag)
+        behind = lag(ends, recording_id, position)
+        entities.add_metric([topic, partition, str(recording_id)], behind)
     yield entities
 
 

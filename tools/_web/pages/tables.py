@@ -11,7 +11,7 @@ from aerotape.archive.counters import CounterType, key_fields
 from aerotape.errors import AerotapeError
 from aerotape.tools._cli.times import time_text
 from aerotape.tools._entity.read import event_text
-from aerotape.tools._web.observed import ObservedArchive
+from aerotape.tools._web.observed import ObservedArchive, lag
 from aerotape.tools._web.rest.entities import read_journal
 from aerotape.tools._web.rest.ledgers import unsigned
 from aerotape.tools._web.rest.retention import Retention
@@ -88,7 +88,7 @@ def add_tables(
                 each.stream_id,
                 each.session_id,
                 each.position,
-                max(ends.get(each.recording_id, 0) - each.position, 0),
+                lag(ends, each.recording_id, each.position),
             )
             for each in snapshot.replays
         ]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
 
-from aerotape.archive.archive import EXTENSIONS
-from aerotape.archive.extensions import first_hold
-from aerotape.archive.retention.locked_segments import plan_directory
 from aerotape.archive.retention.plan import RetentionPlan
 from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.retention.survey import Usage
 from aerotape.errors import ConfigurationError
 from aerotape.tools._web.observed import ObservedArchive
+from aerotape.tools.retain import plan_now, removal_row
 
 
 class Retention:
@@ -44,13 +40,8 @@ class Retention:
         for each in snapshot.replays:
             least = min(each.position, replayed.get(each.recording_id, each.position))
             replayed[each.recording_id] = least
-        return plan_directory(
-            self._observed.directory,
-            read_policy(self._policy),
-            time.time_ns(),
-            partial(first_hold, EXTENSIONS),
-            Usage(snapshot.positions(), replayed),
-        )
+        usage = Usage(snapshot.positions(), replayed)
+        return plan_now(self._observed.directory, read_policy(self._policy), usage)
 
 
 def router(retention: Retention) -> APIRouter:
@@ -61,16 +52,7 @@ def router(retention: Retention) -> APIRouter:
     def plan() -> dict[str, Any]:
         found = retention.plan()
         return {
-            "removals": [
-                {
-                    "recording_id": each.recording_id,
-                    "new_start_position": each.new_start_position,
-                    "segments": each.segments,
-                    "size_bytes": each.size_bytes,
-                    "reasons": each.reasons,
-                }
-                for each in found.removals
-            ],
+            "removals": [removal_row(each) for each in found.removals],
             "kept": [dataclasses.asdict(each) for each in found.retained],
         }
 
