@@ -12,6 +12,7 @@ this machine only.
 from __future__ import annotations
 
 import argparse
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from aerotape.tools._web.observed import ObservedArchive
 
 _TIMEOUT_NS: Final = 5_000_000_000
+_NICENESS: Final = 10
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,6 +72,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="show what this retention policy, a TOML file, would delete",
     )
     parser.add_argument(
+        "--verification",
+        metavar="FILE",
+        type=Path,
+        help="show what a verification found: the output of `aerotape tool DIR verify --json`",
+    )
+    parser.add_argument(
         "--schema",
         metavar="FILE",
         action="append",
@@ -84,6 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT."""
     check_web_service(args.http, args.users)
+    os.nice(_NICENESS)  # the archive comes first
     from aerotape.tools._web.observed import ObservedArchive
     from aerotape.tools._web.server import serve
     from aerotape.tools._web.service import WebSettings
@@ -106,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if not args.directory.is_dir():
         raise ConfigurationError(f"{args.directory} is not a directory", "DIR")
-    observed = ObservedArchive(args.directory, args.aeron_dir)
+    observed = ObservedArchive(args.directory, args.aeron_dir, args.verification)
     with ControlSession(partial(_connected, observed, args)) as session:
         return serve(observed, session, settings, args)
 

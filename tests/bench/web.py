@@ -2,22 +2,26 @@
 
     python tests/bench/web.py [--rounds N] [--bytes N] [--readers N] [--json]
 
-The recording rate of our archive alone, with one scrape of /metrics a second, and with readers that
-request pages and metrics without a pause, in turns; medians. Then the times of /metrics with 1,000
-recordings, and of the first page of 10,000, and the processor time of the service with 50 live
-views.
+The recording rate of our archive alone, with one scrape of /metrics a second, with readers that
+request pages and metrics without a pause, with readers of a service that is stopped (SIGSTOP), and
+with a service that is killed and started again all the time, in turns; medians. Then the times of
+/metrics with 1,000 recordings, and of the first page of 10,000, and the processor time of the
+service with 50 live views.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -115,8 +119,39 @@ def readers(where: tuple[str, int, int], count: int, pause_s: float, *paths: str
         process.wait()
 
 
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """Let a process stand still: it accepts connections and never answers."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def crashing(directory: Path) -> Iterator[None]:
+    """Run a further service that is killed half a second after each start."""
+    done = threading.Event()
+
+    def run() -> None:
+        while not done.is_set():
+            with service(directory) as where:
+                done.wait(0.5)
+                os.kill(where[2], signal.SIGKILL)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 def beside(folder: Path, rounds: int, length: int, count: int) -> dict[str, float]:
-    """Return the median rates of recording: alone, scraped, flooded."""
+    """Return the median rates of recording, by what the service does meanwhile."""
+    flood = (count, 0.0, "/metrics", "/", "/recordings")
     with (
         aerotape.Archive.launch(
             folder / "archive",
@@ -129,14 +164,20 @@ def beside(folder: Path, rounds: int, length: int, count: int) -> dict[str, floa
         ) as archive,
         service(folder / "archive") as where,
     ):
-        rates: dict[str, list[float]] = {"alone": [], "scraped": [], "flooded": []}
+        ways: dict[str, Callable[[], AbstractContextManager[None]]] = {
+            "alone": nullcontext,
+            "scraped": lambda: readers(where, 1, 1.0, "/metrics"),
+            "flooded": lambda: readers(where, *flood),
+            "crashing": lambda: crashing(folder / "archive"),
+        }
+        rates: dict[str, list[float]] = {name: [] for name in (*ways, "stopped")}
         recorded(archive, length)
         for _ in range(rounds):
-            rates["alone"].append(recorded(archive, length))
-            with readers(where, 1, 1.0, "/metrics"):
-                rates["scraped"].append(recorded(archive, length))
-            with readers(where, count, 0.0, "/metrics", "/", "/recordings"):
-                rates["flooded"].append(recorded(archive, length))
+            for name, begin in ways.items():
+                with begin():
+                    rates[name].append(recorded(archive, length))
+            with stopped(where[2]), readers(where, *flood):
+                rates["stopped"].append(recorded(archive, length))
     return {name: statistics.median(found) for name, found in rates.items()}
 
 

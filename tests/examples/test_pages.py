@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import ast
-import asyncio
 import contextlib
-import re
 from collections.abc import Iterator
-from inspect import isawaitable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.builders import scoped_store
 from support.daemon.archives import ServedArchive, serve
-from support.jvm.java import ROOT
+from support.journals.raft_bytes import application
+from support.journals.raft_recording import record_into, records
+from support.journals.written_journal import write_journal
+from support.page_examples import examples, run
 
 import aerotape
+from aerotape.codecs.raft.record import encode_record
+from aerotape.codecs.raft_journal.directory import RaftJournal
 
 MESSAGES = [b"first", b"second", b"third"]
-
-
-def examples(page: str) -> list[str]:
-    """Return the Python examples of a page."""
-    return re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.M | re.S)
-
-
-def run(example: str, **names: Any) -> dict[str, Any]:
-    """Run an example, which may await; return its variables."""
-    variables: dict[str, Any] = {"aerotape": aerotape, "asyncio": asyncio, **names}
-    code = compile(example, "example", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    result = eval(code, variables)
-    if isawaitable(result):
-        asyncio.run(_awaited(result))
-    return variables
-
-
-async def _awaited(result: Any) -> None:
-    await result
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +91,42 @@ def test_statistics(
     _, ax = __import__("matplotlib.pyplot").pyplot.subplots()
     run(pictures, recording=recording, ax=ax)
     assert Path("day.png").stat().st_size > 1_000
+
+
+def test_raft_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a recording, and from the journal's own directory; the Spark one is in `tests/spark`."""
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    Path("recordings").mkdir()
+    record_into(Path("recordings"), records(300, first_index=119_900))
+    of_recording, _, of_directory = examples("raft-journal.md")
+    shown = run(of_recording)
+    assert shown["table"].num_rows > 0
+    last = list(shown["recording"].messages())[-1]
+    assert shown["message"].position == last.position
+    without_data = (
+        (index, index, encode_record(index, index, application(index, index, b"", 1, 1)))
+        for index in range(119_900, 120_100)
+    )
+    write_journal(Path("partitions/1"), "8.2", without_data, first_index=119_900)
+    variables = run(of_directory)
+    copied = [each.record for each in RaftJournal.open("copy").records()]
+    assert copied == [each.record for each in variables["journal"].records()]
+    assert len(copied) == 200
+
+
+def test_scopes(served: ServedArchive, tmp_path: Path) -> None:
+    """Of a store, and as a client of an archive that has it."""
+    pytest.importorskip("pyarrow")
+    of_store, of_client = examples("scopes.md")
+    scoped_store.do_import(
+        served.archive_dir, scoped_store.build(tmp_path / "imported", archive_id=7), 7
+    )
+    store = run(of_store.replace("/var/lib/aeron-archive", str(served.archive_dir)))["store"]
+    assert 7 in store.scopes()
+    with served.connect() as client:
+        variables = run(
+            of_client.replace("aeron:udp?endpoint=host:4000", "aeron:ipc"), client=client
+        )
+        assert variables["messages"] is not None
+        assert 7 in client.scopes()

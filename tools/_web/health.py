@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from aerotape.archive.counters import CounterType
+from aerotape.tools._cli.times import time_text
 from aerotape.tools._web.observed import Snapshot
+from aerotape.tools._web.verification import Verification
+
+_SHOWN_IDS: Final = 10
 
 
 class Check(NamedTuple):
@@ -29,7 +33,8 @@ class Check(NamedTuple):
 
 def checks(snapshot: Snapshot) -> list[Check]:
     """Return the checks of an archive, in the order in which a failure explains later ones."""
-    return [_archive(snapshot), _driver(snapshot), _storage(snapshot), _files(snapshot)]
+    found = [_archive(snapshot), _driver(snapshot), _storage(snapshot), _files(snapshot)]
+    return found if snapshot.verification is None else [*found, _verified(snapshot.verification)]
 
 
 def _archive(snapshot: Snapshot) -> Check:
@@ -61,6 +66,14 @@ def _files(snapshot: Snapshot) -> Check:
     if snapshot.problems:
         return Check("files", False, "; ".join(snapshot.problems))
     if snapshot.suspect:
-        ids = ", ".join(map(str, sorted(snapshot.suspect)[:10]))
+        ids = ", ".join(map(str, sorted(snapshot.suspect)[:_SHOWN_IDS]))
         return Check("files", False, f"recordings that are marked as suspect: {ids}")
     return Check("files", True, f"{len(snapshot.recordings)} recordings")
+
+
+def _verified(found: Verification) -> Check:
+    when = time_text(found.timestamp_ms)
+    if found.failed:
+        ids = ", ".join(map(str, sorted(found.failed)[:_SHOWN_IDS]))
+        return Check("verification", False, f"of {when}: recordings with problems: {ids}")
+    return Check("verification", True, f"of {when}: {found.recordings} recordings without problems")

@@ -26,6 +26,7 @@ from aerotape.distinct_error_log import ErrorObservation
 from aerotape.errors import AerotapeError
 from aerotape.protocol import NULL_VALUE
 from aerotape.replay.offline.directory import ArchiveDirectory, open_directory
+from aerotape.tools._web.verification import Verification, read_verification
 
 _T = TypeVar("_T")
 _SYSTEM_COUNTER: Final = 0
@@ -86,6 +87,7 @@ class Snapshot:
         replays: those in progress; none of the Java archive, whose files do not show them.
         recordings: the descriptors of all valid recordings, by ascending id.
         suspect: the ids of recordings that are marked as suspect.
+        verification: what the last one found; None without one that can be read.
         free_bytes: space of the archive directory's file system for users without privileges.
         total_bytes: its size.
         problems: why something could not be read, a sentence each.
@@ -99,6 +101,7 @@ class Snapshot:
     replays: list[Replay]
     recordings: list[RecordingDescriptor]
     suspect: frozenset[int]
+    verification: Verification | None
     free_bytes: int
     total_bytes: int
     problems: list[str]
@@ -139,15 +142,19 @@ class ObservedArchive:
         directory: the archive directory.
     """
 
-    def __init__(self, directory: Path, aeron_dir: str | None = None) -> None:
+    def __init__(
+        self, directory: Path, aeron_dir: str | None = None, verification: Path | None = None
+    ) -> None:
         """Create it; nothing is read.
 
         Args:
             directory: the archive directory.
             aeron_dir: the media driver's directory; None: the one that the mark file names.
+            verification: the output of `aerotape tool DIR verify --json`; None: there is none.
         """
         self.directory = directory
         self._aeron_dir = aeron_dir
+        self._verification = verification
         self._lock = threading.Lock()
         self._last: Snapshot | None = None
         self._last_s = 0.0
@@ -174,6 +181,7 @@ class ObservedArchive:
                 problems.append(f"{self.directory}: {error.strerror}")
             return None
 
+        path = self._verification
         mark = tried(lambda: MarkFile.read(self.directory))
         files = tried(lambda: open_directory(self.directory))
         aeron_dir = self._aeron_dir or (mark.header.aeron_directory if mark else "")
@@ -191,6 +199,7 @@ class ObservedArchive:
             replays=list(_replays(archive_id, counters)),
             recordings=recordings or [],
             suspect=frozenset((tried(files.suspect_notes) if files else None) or ()),
+            verification=tried(lambda: read_verification(path)) if path else None,
             free_bytes=status.f_bavail * status.f_frsize if status else 0,
             total_bytes=status.f_blocks * status.f_frsize if status else 0,
             problems=problems,

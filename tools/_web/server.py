@@ -25,7 +25,6 @@ _KEEP_ALIVE_S: Final = 15
 _STOP_S: Final = 5
 _BACKLOG: Final = 128
 _CHECK_INTERVAL_S: Final = 0.5
-_NICENESS: Final = 10
 
 
 def serve(
@@ -70,7 +69,6 @@ def serve(
     scheme = "http" if settings.certificate is None else "https"
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
     emit_line({"event": "ready", "url": url}, f"web service ready: {url}", args)
-    os.nice(_NICENESS)  # the archive comes first
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([socket],), name="web-server")
     thread.start()

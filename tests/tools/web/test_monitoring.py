@@ -39,6 +39,7 @@ SERIES = {
     "AerotapeStorageLow": {"aerotape_storage_low": "1x10"},
     "AerotapeErrors": {"aerotape_archive_errors_total": "0+1x10"},
     "AerotapeRecordingsSuspect": {"aerotape_recordings_suspect": "2x10"},
+    "AerotapeVerificationFailed": {"aerotape_verification_failed_recordings": "1x10"},
     "AerotapeLedgerUnconfirmed": {'aerotape_ledger_unconfirmed_bytes{recording_id="7"}': "1e9x10"},
     "AerotapeDutyCycleSlow": {'aerotape_duty_cycle_exceeded_total{thread="recorder"}': "0+10x10"},
     "AerotapeFilesUnreadable": {"aerotape_unreadable_files": "1x10"},

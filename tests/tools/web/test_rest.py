@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import time
 from collections.abc import Iterator
@@ -175,6 +176,40 @@ def test_the_plan_of_retention(tmp_path: Path, own: CommandLine) -> None:
         assert ids == [each["recording_id"] for each in printed["removals"]] == [0, 1]
         assert [each["new_start_position"] for each in found["removals"]] == [None, None]
         assert web.get(f"{API}/recordings").json["total"] == 3
+
+
+def test_the_last_verification(tmp_path: Path, own: CommandLine) -> None:
+    """What `tool verify --json` printed is on each view; half of it is a problem of its own."""
+    directory, printed = tmp_path / "archive", tmp_path / "verified.json"
+    directory.mkdir()
+    builder = SegmentBuilder()
+    builder.message(b"sound")
+    built_archive.add_recording(directory, builder)
+    damaged = SegmentBuilder(recording_id=1)
+    damaged.message(b"damaged")
+    built_archive.add_recording(directory, damaged)
+    segment = directory / "1-0.rec"
+    segment.write_bytes(b"\xff" * 8 + segment.read_bytes()[8:])
+    verified = own.run("tool", directory, "verify", "--dry-run", "--json", expect=3).stdout
+    printed.write_bytes(verified)
+    with WebService(own, directory, "--verification", printed) as web:
+        [found] = web.get(f"{API}/recordings/1/damage").json
+        [row] = [each for each in json.loads(verified) if not each["ok"]]
+        assert row["recording_id"] == 1
+        assert [found["detail"]] == [each["detail"] for each in row["problems"]]
+        assert found["outcome"] == "verification"
+        assert found["timestamp_ms"] == printed.stat().st_mtime_ns // 1_000_000
+        assert web.get(f"{API}/recordings/0/damage").json == []
+        assert html.escape(found["detail"]) in web.get("/recordings/1").text
+        assert "found by the verification" not in web.get("/recordings/0").text
+        checks = {each["check"]: each for each in web.get("/readyz").json["checks"]}
+        assert checks["verification"]["ok"] is False
+        assert checks["verification"]["found"].endswith("recordings with problems: 1")
+        assert "aerotape_verification_failed_recordings 1.0" in web.get("/metrics").text
+        printed.write_bytes(verified[:-5])
+        await_true(lambda: "aerotape_verification" not in web.get("/metrics").text)
+        checks = {each["check"]: each for each in web.get("/readyz").json["checks"]}
+        assert "verified.json is not what" in checks["files"]["found"]
 
 
 def test_errors_are_problems(web: WebService) -> None:

@@ -105,6 +105,9 @@ def _recordings(snapshot: Snapshot, max_series: int) -> Iterator[Metric]:
     yield _one(families.RECORDINGS, len(snapshot.recordings))
     yield _one(families.LIVE, len(positions))
     yield _one(families.SUSPECT, len(snapshot.suspect))
+    if snapshot.verification is not None:
+        yield _one(families.VERIFIED, snapshot.verification.timestamp_ms / 1e3)
+        yield _one(families.FAILED, len(snapshot.verification.failed))
 
     def rank(descriptor: RecordingDescriptor) -> tuple[bool, int]:
         return descriptor.recording_id in positions, descriptor.recording_id

@@ -54,6 +54,16 @@ LIVE: Final = Family("aerotape_recordings_live", "gauge", "recordings in progres
 SUSPECT: Final = Family(
     "aerotape_recordings_suspect", "gauge", "recordings that are marked as suspect after damage"
 )
+VERIFIED: Final = Family(
+    "aerotape_verification_time_seconds",
+    "gauge",
+    "when the verification of `aerotape web --verification` ended, Unix time",
+)
+FAILED: Final = Family(
+    "aerotape_verification_failed_recordings",
+    "gauge",
+    "recordings in which that verification found problems",
+)
 POSITION: Final = Family(
     "aerotape_recording_position_bytes",
     "gauge",
@@ -209,6 +219,8 @@ FAMILIES: Final = (
     RECORDINGS,
     LIVE,
     SUSPECT,
+    VERIFIED,
+    FAILED,
     POSITION,
     START,
     OMITTED,

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
+from jinja2 import StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
@@ -45,6 +46,7 @@ def router(
     """Return the routes."""
     routes = APIRouter(include_in_schema=False)
     templates = Jinja2Templates(_FOLDER / "templates")
+    templates.env.undefined = StrictUndefined
     templates.env.filters |= {"size": bytes_text, "time": time_of}
 
     def page(request: Request, name: str, active: str, **context: Any) -> Response:
@@ -141,7 +143,7 @@ def router(
         try:
             row = reading.recording(recording_id)
             segments = reading.segments(recording_id)
-            notes = reading.opened(recording_id).suspect_notes
+            notes = reading.damage(recording_id)
         except AerotapeError as error:
             return failed(request, "/recordings", error)
         problem, messages = "", []

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Query, Request
 
 from aerotape.archive.client.arguments import SourceLocationName
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import archive as codecs
@@ -73,6 +74,20 @@ class Reading:
                 return row_of(snapshot, snapshot.positions(), each)
         descriptor = self.opened(recording_id).descriptor  # just begun, or says why not
         return row_of(snapshot, snapshot.positions(), descriptor)
+
+    def damage(self, recording_id: int) -> list[SuspectNote]:
+        """Return why a recording is marked as suspect, and what the last verification found.
+
+        Raises:
+            StorageError: the directory cannot be read.
+            UnknownRecordingError: neither has it, and there is no such recording.
+        """
+        verification = self._observed.snapshot().verification
+        marked = open_directory(self._observed.directory).suspect_notes().get(recording_id, [])
+        found = verification.failed.get(recording_id, []) if verification else []
+        if not marked and not found:
+            self.opened(recording_id)
+        return [*marked, *found]
 
     def segments(self, recording_id: int) -> list[dict[str, Any]]:
         """Return a recording's segment files (errors as `opened`, StorageError)."""
@@ -250,9 +265,9 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     def segments(recording_id: int) -> list[dict[str, Any]]:
         return reading.segments(recording_id)
 
-    @routes.get("/{recording_id}/damage", summary="Why it is marked as suspect; empty if it is not")
+    @routes.get("/{recording_id}/damage", summary="Why it is suspect; what verification found")
     def damage(recording_id: int) -> list[dict[str, Any]]:
-        return [dataclasses.asdict(note) for note in reading.opened(recording_id).suspect_notes]
+        return [dataclasses.asdict(note) for note in reading.damage(recording_id)]
 
     @routes.get("/{recording_id}/rates", summary="Bytes a second over time, of its time index")
     def rates(

@@ -1,0 +1,55 @@
+"""What `aerotape tool DIR verify --json` found last, from the file it was printed to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.errors import StorageError
+
+_OUTCOME: Final = "verification"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result of a verification.
+
+    Attributes:
+        timestamp_ms: when it ended, epoch milliseconds: the file's time.
+        recordings: the number of recordings that were checked.
+        failed: the problems of those that have any, by recording id.
+    """
+
+    timestamp_ms: int
+    recordings: int
+    failed: dict[int, list[SuspectNote]] = field(default_factory=dict)
+
+
+def read_verification(path: Path) -> Verification:
+    """Read the output of `aerotape tool DIR verify --json`.
+
+    Raises:
+        StorageError: the file cannot be read, or is not such output: none yet, or not all of it.
+    """
+    try:
+        timestamp_ms = path.stat().st_mtime_ns // 1_000_000
+        rows = json.loads(path.read_bytes())
+        failed = {
+            row["recording_id"]: [_note(problem, timestamp_ms) for problem in row["problems"]]
+            for row in rows
+            if row["problems"]
+        }
+    except OSError as error:
+        raise StorageError(f"cannot read the verification {path}: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise StorageError(
+            f"{path} is not what `aerotape tool DIR verify --json` prints, or not all of it"
+        ) from None
+    return Verification(timestamp_ms, len(rows), failed)
+
+
+def _note(problem: dict[str, Any], timestamp_ms: int) -> SuspectNote:
+    return SuspectNote(_OUTCOME, problem["detail"], problem["position"], timestamp_ms)
