@@ -41,7 +41,7 @@ def running_extremes(numbers: bytes) -> tuple[bytes, bytes]:
     All are in the machine's order of bytes. ValueError when the length is not a multiple of 8.
     """
 
-# ---- descriptors.rs ----------------------------------------------------------------------------
+# ---- catalog/ ----------------------------------------------------------------------------------
 
 def find_descriptors(
     catalog: Buffer,
@@ -64,6 +64,41 @@ def find_descriptors(
     Returns:
         Recording ids as the memory of an array of int64; likewise offset and length of each
         descriptor without its padding, in bytes; and how many of `offsets` were read.
+    """
+
+def sound_entries(catalog: Buffer, offset: int, alignment: int) -> tuple[bytes, int]:
+    """Follow the entries of a mapped catalog file as long as they are sound.
+
+    An entry is sound if its state is a known one, and its strings end where the length in its
+    header says, up to the alignment.
+
+    Args:
+        catalog: the catalog file.
+        offset: of the first entry, in bytes.
+        alignment: of entries, in bytes.
+
+    Returns:
+        Offset, length of the descriptor as the header claims it, and recording id of each entry as
+        the memory of an array of int64; and the offset of the first one that is not sound.
+    """
+
+def regular_recordings(
+    catalog: Buffer, offsets: Buffer, archive_dir: str | PathLike[str], names: Sequence[str]
+) -> tuple[bytes, list[str]]:
+    """Find the recordings for which a start has nothing to do.
+
+    These are stopped, have possible figures, and just the segment files that they should have, up
+    to the one in which they would continue, of the right length; or are empty without files.
+
+    Args:
+        catalog: the catalog file.
+        offsets: array of int64 with the offset of each descriptor, in bytes.
+        archive_dir: the folder of the files.
+        names: the names of the files in it.
+
+    Returns:
+        The stop position of each of `offsets`, -1 for one that is not regular, as the memory of an
+        array of int64; and the names of all files but those of regular recordings.
     """
 
 # ---- segment/ ----------------------------------------------------------------------------------

@@ -12,11 +12,12 @@ A damaged entry is reported and retains its bytes; the other recordings are serv
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import lt
 from typing import NamedTuple
 
+from aerotape._native import sound_entries
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.layout import RecordingState, state_name
@@ -172,7 +173,13 @@ def effective_state(state: int, place: EntryPlace) -> int:
 def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryPlace], int]:
     places: list[EntryPlace] = []
     offset = layout.CATALOG_HEADER_LENGTH
-    while offset + _MIN_ENTRY_LENGTH <= len(data):
+    lent = memoryview(data).toreadonly()  # of memory that may be written, a copy would be taken
+    while True:
+        sound, offset = sound_entries(lent, offset, alignment)
+        numbers: Iterator[int] = iter(memoryview(sound).cast("q"))
+        places += map(EntryPlace, numbers, numbers, numbers)
+        if offset + _MIN_ENTRY_LENGTH > len(data):
+            break
         (length,) = layout.INT.unpack_from(data, offset)
         end = _end_by_header(data, offset, alignment)
         damaged = end < 0

@@ -9,10 +9,11 @@ from __future__ import annotations
 import mmap
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from aerotape._native import find_descriptors, regular_recordings
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import (
@@ -188,18 +189,13 @@ class CatalogLookup:
             stream_id: the stream id that they must have; None for any.
             channel_fragment: bytes that their original channel must contain.
         """
-        from aerotape._native import find_descriptors
-
-        if self._offsets is None:
-            places = map(self._valid.__getitem__, self._ids)
-            self._offsets = array("q", map(_offset_of, places))
         begin = bisect_left(self._ids, from_id)
         end = len(self._ids) if scan_limit is None else begin + scan_limit
-        offsets = self._offsets[begin:end]
+        offsets = self._body_offsets()[begin:end]
         if not offsets:
             return DescriptorRun(offsets, offsets, from_id)
         ids, slices, scanned = find_descriptors(
-            self._file.data,
+            self._lent(),
             offsets,
             limit,
             stream_id=stream_id,
@@ -207,6 +203,26 @@ class CatalogLookup:
         )
         next_id = self._ids[begin + scanned - 1] + 1 if scanned else from_id
         return DescriptorRun(array("q", ids), array("q", slices), next_id)
+
+    def regular_recordings(
+        self, archive_dir: Path, names: Iterable[str]
+    ) -> tuple[dict[int, int], list[str]]:
+        """Find the recordings for which a start has nothing to do.
+
+        Args:
+            archive_dir: the folder of the segment files.
+            names: the names of the files in it.
+
+        Returns:
+            The stop positions of stopped recordings with possible figures and just the files that
+            they should have, by recording id; and the names of files that are not theirs.
+        """
+        stops, others = regular_recordings(
+            self._lent(), self._body_offsets(), archive_dir, list(names)
+        )
+        found = zip(self._ids, memoryview(stops).cast("q"), strict=True)
+        regular = {recording_id: stop for recording_id, stop in found if stop >= 0}
+        return regular, others
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries in file order, those that are invalid or damaged too."""
@@ -268,11 +284,17 @@ class CatalogLookup:
         return self._sound(recording_id).descriptor
 
     def readable_descriptors(
-        self,
+        self, omitted: Container[int] = ()
     ) -> tuple[dict[int, RecordingDescriptor], dict[int, CatalogError]]:
-        """Return the descriptor of each valid recording, or why it cannot be read."""
+        """Return the descriptor of each valid recording, or why it cannot be read.
+
+        Args:
+            omitted: the ids of recordings that are not of interest.
+        """
         descriptors, damaged = {}, {}
         for recording_id in self._ids:
+            if recording_id in omitted:
+                continue
             try:
                 descriptors[recording_id] = self.descriptor(recording_id)
             except CatalogError as error:
@@ -329,6 +351,16 @@ class CatalogLookup:
         return NULL_VALUE
 
     # ---- within --------------------------------------------------------------------------------
+
+    def _lent(self) -> memoryview:
+        """The file for native functions, which copy memory that may be written."""
+        return memoryview(self._file.data).toreadonly()
+
+    def _body_offsets(self) -> array[int]:
+        if self._offsets is None:
+            places = map(self._valid.__getitem__, self._ids)
+            self._offsets = array("q", map(_offset_of, places))
+        return self._offsets
 
     def _frame_length(self, place: EntryPlace) -> int:
         """Return how many bytes an entry takes up, header and padding included."""

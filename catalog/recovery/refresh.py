@@ -31,6 +31,7 @@ from aerotape.catalog.segment_files import (
     SegmentFile,
     belongs,
     describe_missing,
+    file_names,
     first_segment_base,
     index_segment_files,
     listed,
@@ -73,15 +74,19 @@ def refresh(
         recording is not known, then one for the foreign files, if any.
     """
     directory = Path(archive_dir)
-    index, foreign = index_segment_files(directory)
+    # Most recordings are regular: only the rest is looked at here.
+    regular, names = catalog.regular_recordings(directory, file_names(directory))
+    index, foreign = index_segment_files(directory, names)
     marks = suspect_marks.read_marks(directory)
-    descriptors, damaged = catalog.readable_descriptors()
+    descriptors, damaged = catalog.readable_descriptors(omitted=regular)
     unclean = {id_: each for id_, each in descriptors.items() if each.is_active}
     outcomes = []
     with _ends(unclean, index, checksum) as end_of:
         for recording_id in catalog.recording_ids():
             segments = index.get(recording_id, [])
-            if recording_id in damaged:
+            if recording_id in regular:
+                outcome = RecordingOutcome(recording_id, regular[recording_id])
+            elif recording_id in damaged:
                 error = str(damaged[recording_id])
                 finding = Finding(Outcome.DAMAGED_DESCRIPTOR, error, catalog.path, suspect=True)
                 outcome = RecordingOutcome(recording_id, NULL_VALUE, (finding,))

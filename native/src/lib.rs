@@ -15,7 +15,7 @@ pub mod aeron;
 #[allow(unsafe_code)]
 mod arrow_capsules;
 pub mod assembly;
-mod descriptors;
+mod catalog;
 mod entity;
 #[allow(unsafe_code)]
 mod fork;
@@ -49,7 +49,9 @@ mod _native {
         },
     };
     #[pymodule_export]
-    use super::descriptors::find_descriptors;
+    use super::catalog::{
+        descriptors::find_descriptors, entries::sound_entries, regular::regular_recordings,
+    };
     #[pymodule_export]
     use super::entity::{
         journals::entity_journals,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,9 @@ from support.builders.built_archive import ENTRY, add_entry
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog import layout
+from aerotape.catalog.file import entries
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.entries import find_places
 from aerotape.catalog.maintenance.verify import run_verification
 from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.errors import CatalogError, UnknownRecordingError
@@ -221,6 +224,26 @@ def test_random_damage_to_one_entry(archive: Path, seed: int) -> None:
     for entry in entries:
         if entry is not victim:
             assert found.get(entry.offset) == entry, f"seed {seed}: {found.get(entry.offset)}"
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_native_and_python_walk_agree(
+    archive: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On entries damaged in several places: the native part stops where an entry is not sound."""
+    rng = random.Random(seed)
+    content = bytearray((archive / "archive.catalog").read_bytes()[: offset_of(archive, COUNT - 1)])
+    for _ in range(rng.randrange(4)):
+        at = layout.CATALOG_HEADER_LENGTH + rng.randrange(len(content) - 64)
+        content[at : at + 4] = rng.choice((rng.randbytes(4), bytes(4), b"\xff" * 4, b"\x60\0\0\0"))
+    data = mmap.mmap(-1, 1 << 16)
+    data[: len(content)] = content
+    growing = rng.random() < 0.5
+    found = [find_places(data, layout.DEFAULT_ALIGNMENT, growing=growing)]
+    monkeypatch.setattr(entries, "sound_entries", lambda _, offset, __: (b"", offset))
+    found.append(find_places(data, layout.DEFAULT_ALIGNMENT, growing=growing))
+    assert found[0] == found[1]
+    assert found[0][0] or growing
 
 
 def test_a_lost_header_is_not_taken_for_a_new_catalog(archive: Path) -> None:
