@@ -7,6 +7,7 @@ so that a ratio compares only the archives.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -57,6 +58,15 @@ class Child(Closing):
         """Processor time that the process has used so far, all threads, user and system."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+    def wake_ups(self) -> int:
+        """How often its threads have begun to run after waiting (voluntary context switches)."""
+        statuses = Path(f"/proc/{self.pid}/task").glob("*/status")
+        found = (
+            re.search(r"^voluntary_ctxt_switches:\s+(\d+)", each.read_text(), re.MULTILINE)
+            for each in statuses
+        )
+        return sum(int(each[1]) for each in found if each)
 
     def close(self) -> None:
         """Stop the process."""

@@ -1,7 +1,8 @@
 """Benchmark: control requests, ours against the Java archive, in the same run.
 
     python tests/bench/control.py [--rounds N] [--measure find cycle replay]
-                                  [--driver external|embedded] [--udp] [--json]
+                                  [--driver external|embedded] [--udp]
+                                  [--term-length 64m] [--json]
 
 Both archives run concurrently, on one C media driver or each with an embedded one (C in ours, Java
 in theirs). One busy Java client sends requests to them alternately; the first round is a warm-up
@@ -34,7 +35,7 @@ _NETWORK_STREAM_ID = 10
 
 
 def run(
-    folder: Path, rounds: int, measures: list[str], driver: str, over_udp: bool
+    folder: Path, rounds: int, measures: list[str], driver: str, over_udp: bool, term_length: str
 ) -> dict[str, Any]:
     """Run both archives and the client; return the figures of each measurement."""
     with ExitStack() as stack:
@@ -60,6 +61,7 @@ def run(
             "Control",
             rounds,
             ",".join(measures),
+            term_length,
             *addresses,
             timeout_s=60 + 4 * (rounds + 1) * len(measures),
         )
@@ -104,9 +106,17 @@ def main() -> int:
     parser.add_argument("--measure", nargs="+", choices=RATES + TIMES, default=RATES + TIMES)
     parser.add_argument("--driver", choices=("external", "embedded"), default="external")
     parser.add_argument("--udp", action="store_true", help="control over UDP instead of IPC")
+    parser.add_argument("--term-length", default="64k", help="of recorded streams and replays")
     options = parser.parse_args()
     with memory_folder() as folder:
-        measured = run(folder, options.rounds, list(options.measure), options.driver, options.udp)
+        measured = run(
+            folder,
+            options.rounds,
+            list(options.measure),
+            options.driver,
+            options.udp,
+            options.term_length,
+        )
     if options.json:
         print(json.dumps({"control": measured}, indent=2))
         return 0

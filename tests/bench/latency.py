@@ -4,8 +4,8 @@
 
 A Java publisher offers messages of 256 bytes over IPC at a fixed rate, and polls the recording
 position counter: the latency is the time from an offer until the counter has passed its message.
-The price is the processor time of the archive's process meanwhile, in cores. Both
-archives use an external C media driver and run alternately. Figures are medians of the rounds.
+The price is the processor time of the archive's process meanwhile, in cores, and how often its
+threads were woken. Both archives use an external C media driver and run alternately. Figures are medians of the rounds.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ LENGTH = 256
 WARM_UP_S = 2
 LINE = (
     "{rate:6} msg/s: "
-    "aerotape p50 {aerotape_p50_us:5.1f} p99 {aerotape_p99_us:6.1f} us {aerotape_cores:.2f} cores, "
-    "Java p50 {java_p50_us:5.1f} p99 {java_p99_us:6.1f} us {java_cores:.2f} cores"
+    "aerotape p50 {aerotape_p50_us:5.1f} p99 {aerotape_p99_us:6.1f} us {aerotape_cores:.2f} cores "
+    "{aerotape_wake_ups_per_s:.0f} wake-ups/s, Java p50 {java_p50_us:5.1f} p99 {java_p99_us:6.1f} us "
+    "{java_cores:.2f} cores {java_wake_ups_per_s:.0f} wake-ups/s"
 )
 
 
 class Paced(NamedTuple):
-    """Latencies in microseconds, and the archive's processor time in cores."""
+    """Latencies in microseconds, the archive's processor time in cores, and its wake-ups."""
 
     p50_us: float
     p99_us: float
     cores: float
+    wake_ups_per_s: float
 
 
 def measure(name: str, rate: int, seconds: float, threading: str, folder: Path) -> Paced:
@@ -67,13 +69,15 @@ def measure(name: str, rate: int, seconds: float, threading: str, folder: Path) 
                     assert publisher.stdout is not None
                     publisher.stdout.readline()
                     cpu_s, began = child.cpu_seconds(), time.perf_counter()
+                    wake_ups = child.wake_ups()
                     p50_ns, p99_ns = map(int, publisher.stdout.readline().split())
                     took_s = time.perf_counter() - began
                     cpu_s = child.cpu_seconds() - cpu_s
+                    wake_ups = child.wake_ups() - wake_ups
             finally:
                 client.close()
     shutil.rmtree(archive_dir)
-    return Paced(p50_ns / 1000, p99_ns / 1000, cpu_s / took_s)
+    return Paced(p50_ns / 1000, p99_ns / 1000, cpu_s / took_s, wake_ups / took_s)
 
 
 def main() -> int:

@@ -20,28 +20,29 @@ import java.util.Random;
 /**
  * Measures control requests of several archives alternately.
  *
- * Arguments: rounds, measurements (comma separated), then for each archive its name, aeron
+ * Arguments: rounds, measurements (comma separated), term length of streams, then for each archive its name, aeron
  * directory, control channel and control stream id. Each measurement of each round prints one line:
  * measurement, archive, round (0 warms up), and the figure of the round or, for replays, the
  * nanoseconds of each. The client never sleeps: its Aeron conductor runs in this thread.
  */
 public final class Control
 {
-    private static final String IPC = "aeron:ipc?term-length=64k";
     private static final int STREAM_ID = 7001;
     private static final int REPLAY_STREAM_ID = 7002;
     private static final int MESSAGE_LENGTH = 256;
     private static final int RECORDINGS = 32;
     private static final long ROUND_NS = 1_000_000_000L;
 
+    private final String ipc;
     private final Aeron aeron;
     private final AgentInvoker invoker;
     private final AeronArchive archive;
     private final UnsafeBuffer message = new UnsafeBuffer(new byte[MESSAGE_LENGTH]);
     private final List<Long> recordings = new ArrayList<>();
 
-    private Control(final Aeron aeron, final String channel, final int streamId)
+    private Control(final Aeron aeron, final String termLength, final String channel, final int streamId)
     {
+        ipc = "aeron:ipc?term-length=" + termLength;
         this.aeron = aeron;
         invoker = aeron.conductorAgentInvoker();
         final String response = channel.startsWith("aeron:ipc") ? "aeron:ipc" : "aeron:udp?endpoint=localhost:0";
@@ -62,10 +63,10 @@ public final class Control
         // One for each driver: a client whose conductor does not run misses messages of its driver.
         final Map<String, Aeron> clients = new LinkedHashMap<>();
         final Map<String, Control> archives = new LinkedHashMap<>();
-        for (int i = 2; i < args.length; i += 4)
+        for (int i = 3; i < args.length; i += 4)
         {
             final Aeron aeron = clients.computeIfAbsent(args[i + 1], Control::connect);
-            archives.put(args[i], new Control(aeron, args[i + 2], Integer.parseInt(args[i + 3])));
+            archives.put(args[i], new Control(aeron, args[2], args[i + 2], Integer.parseInt(args[i + 3])));
         }
         for (int round = 0; round <= rounds; round++)
         {
@@ -128,9 +129,9 @@ public final class Control
     private long recordOne(final int messages)
     {
         final CountersReader counters = aeron.countersReader();
-        try (ExclusivePublication publication = aeron.addExclusivePublication(IPC, STREAM_ID))
+        try (ExclusivePublication publication = aeron.addExclusivePublication(ipc, STREAM_ID))
         {
-            final long subscriptionId = archive.startRecording(IPC, STREAM_ID, SourceLocation.LOCAL, false);
+            final long subscriptionId = archive.startRecording(ipc, STREAM_ID, SourceLocation.LOCAL, false);
             int counterId;
             while (CountersReader.NULL_COUNTER_ID ==
                 (counterId = RecordingPos.findCounterIdBySession(counters, publication.sessionId())))
