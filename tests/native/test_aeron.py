@@ -223,6 +223,23 @@ def test_mailbox_reports_images_before_their_messages(driver: _native.MediaDrive
     client.close()
 
 
+def test_a_wait_that_polls_does_the_clients_work(driver: _native.MediaDriver) -> None:
+    """It ends with the driver's response; after it, the client's own thread does the work."""
+    mailbox = _native.Mailbox()
+    client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
+    subscription = client.add_subscription("aeron:ipc", 8, mailbox)
+    for stream_id in range(20):
+        assert mailbox.wait([subscription], SECOND_NS // 100) == []
+        pending = client.async_add_publication("aeron:ipc", 100 + stream_id)
+        deadline = time.monotonic() + 10
+        while (publication := pending.poll()) is None:
+            assert time.monotonic() < deadline
+            mailbox.wait([subscription], 60 * SECOND_NS)
+        publication.close()
+        client.add_publication("aeron:ipc", 200 + stream_id).close()
+    client.close()
+
+
 def test_mailbox_wake_ends_a_wait() -> None:
     """A wait without a timeout returns as soon as another thread wakes it."""
     mailbox = _native.Mailbox()

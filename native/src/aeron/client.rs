@@ -104,6 +104,13 @@ impl AeronClient {
             .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))
     }
 
+    /// Do the work of the client's conductor in this thread, which polls anyway; whether something
+    /// arrived that is awaited.
+    pub(super) fn help(&self) -> bool {
+        self.enter()
+            .is_some_and(|entered| entered.0.as_ref().is_some_and(|raw| raw.conducting.help()))
+    }
+
     pub(super) fn waits(&self) -> &Waits {
         &self.0.waits
     }

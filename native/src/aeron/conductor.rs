@@ -1,30 +1,60 @@
-//! The conductor thread of an Aeron client: it exchanges commands and events with the driver.
+//! The conductor of an Aeron client: it exchanges commands and events with the driver.
 //!
-//! C's conductor thread does not replace this one. It cannot be woken: a command waits for the end
-//! of its sleep, and no thread is notified of the response. With it, at 100 microseconds of sleep,
-//! a recording's lifecycle takes about twice as long and the start of a replay a third longer.
-//! This thread is woken for a command, polls often while a response is outstanding, and wakes the
-//! mailbox when something arrived meanwhile.
+//! A thread does that. C's conductor thread does not replace it. C's cannot be woken: a command
+//! waits for the end of its sleep, and no thread is notified of the response. With it, at 100
+//! microseconds of sleep, a recording's lifecycle takes about twice as long and the start of a
+//! replay a third longer. Our thread is woken for a command, polls often while a response is
+//! outstanding, and wakes the mailbox when something arrived meanwhile.
+//!
+//! A thread that polls anyway, as the archive's does for its control streams, does the work in its
+//! stead (`help`): what the driver sends then reaches it without a second thread, and ours sleeps.
 //!
 //! `use_conductor_agent_invoker` prevents C from starting its thread. It is set only after
 //! `aeron_init`: a client that is created with it does not accept commands from several threads.
 
+use super::lock;
 use crate::idle::{Backoff, sleep_precisely};
 use crate::mailbox::Mailbox;
 use rusteron_client::bindings as c;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
 /// Longest sleep while a response of the driver is outstanding.
 const ATTENTIVE_PARK: Duration = Duration::from_micros(50);
 
+/// Sleep of the thread while another one helps; so long it takes to notice that none does any more.
+const HELPED_PARK: Duration = Duration::from_millis(10);
+
 /// A running conductor thread; `stop` ends it.
 pub(super) struct ConductorThread {
     thread: JoinHandle<()>,
-    is_stopping: Arc<AtomicBool>,
+    conducting: Arc<Conducting>,
     awaited: Arc<Awaited>,
+}
+
+/// The work, which one thread at a time does.
+struct Conducting {
+    aeron: Mutex<AeronPointer>,
+    is_stopping: AtomicBool,
+    /// The driver is lost, or the client was timed out. C has called the error handler.
+    is_lost: AtomicBool,
+    /// Another thread has done the work since the last time that ours looked.
+    is_helped: AtomicBool,
+}
+
+impl Conducting {
+    /// Do the work with the lock held; how much was done.
+    fn work(&self, aeron: &AeronPointer) -> usize {
+        if self.is_lost.load(Ordering::SeqCst) {
+            return 0;
+        }
+        // SAFETY: valid until `stop` has returned; the lock keeps other threads out.
+        let worked = unsafe { c::aeron_main_do_work(aeron.0) };
+        self.is_lost.fetch_or(worked < 0, Ordering::SeqCst);
+        worked.max(0) as usize
+    }
 }
 
 /// Commands without a response of the driver, or whose response was not fetched.
@@ -80,11 +110,15 @@ impl ConductorThread {
             c::aeron_context_set_use_conductor_agent_invoker(context, true);
             c::aeron_start(aeron);
         }
-        let is_stopping = Arc::new(AtomicBool::new(false));
+        let conducting = Arc::new(Conducting {
+            aeron: Mutex::new(AeronPointer(aeron)),
+            is_stopping: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
+            is_helped: AtomicBool::new(false),
+        });
         let awaited = Arc::new(Awaited::default());
-        let aeron = AeronPointer(aeron);
         let thread = Builder::new().name("aeron-client".into()).spawn({
-            let (is_stopping, awaited) = (is_stopping.clone(), awaited.clone());
+            let (conducting, awaited) = (conducting.clone(), awaited.clone());
             move || {
                 let attention = Attention {
                     awaited: &awaited,
@@ -92,12 +126,12 @@ impl ConductorThread {
                     total: 0,
                     until: Instant::now(),
                 };
-                conduct(aeron, &is_stopping, attention, mailbox.as_ref());
+                conduct(&conducting, attention, mailbox.as_ref());
             }
         })?;
         Ok(Self {
             thread,
-            is_stopping,
+            conducting,
             awaited,
         })
     }
@@ -106,13 +140,32 @@ impl ConductorThread {
     pub fn awaiting(&self) -> Awaiting {
         self.awaited.total.fetch_add(1, Ordering::SeqCst);
         self.awaited.count.fetch_add(1, Ordering::SeqCst);
-        self.thread.thread().unpark();
+        let is_sent = self.conducting.is_helped.load(Ordering::SeqCst) && self.try_work().is_some();
+        if !is_sent {
+            self.thread.thread().unpark();
+        }
         Awaiting(self.awaited.clone())
+    }
+
+    /// Do the work, unless another thread is at it; whether something arrived while a response of
+    /// the driver was outstanding.
+    pub fn help(&self) -> bool {
+        self.conducting.is_helped.store(true, Ordering::SeqCst);
+        self.try_work().is_some_and(|worked| worked > 0)
+            && self.awaited.count.load(Ordering::SeqCst) > 0
+    }
+
+    fn try_work(&self) -> Option<usize> {
+        match self.conducting.aeron.try_lock() {
+            Ok(aeron) => Some(self.conducting.work(&aeron)),
+            Err(TryLockError::Poisoned(aeron)) => Some(self.conducting.work(&aeron.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// End the conductor's work. Must not be called by the thread that does it.
     pub fn stop(self) {
-        self.is_stopping.store(true, Ordering::SeqCst);
+        self.conducting.is_stopping.store(true, Ordering::SeqCst);
         self.thread.thread().unpark();
         // Fails only when the thread has panicked, and then it has ended too.
         let _ = self.thread.join();
@@ -128,19 +181,16 @@ impl Drop for Awaiting {
     }
 }
 
-fn conduct(
-    aeron: AeronPointer,
-    is_stopping: &AtomicBool,
-    mut attention: Attention<'_>,
-    mailbox: Option<&Mailbox>,
-) {
+fn conduct(conducting: &Conducting, mut attention: Attention<'_>, mailbox: Option<&Mailbox>) {
     sleep_precisely();
     let mut idle = Backoff::default();
-    while !is_stopping.load(Ordering::SeqCst) {
-        // SAFETY: valid until `stop` has joined this thread, the only one that does this work.
-        let worked = unsafe { c::aeron_main_do_work(aeron.0) };
-        if worked < 0 {
-            // The driver is lost, or the client was timed out. C has called the error handler.
+    while !conducting.is_stopping.load(Ordering::SeqCst) {
+        if conducting.is_helped.swap(false, Ordering::SeqCst) {
+            park_timeout(HELPED_PARK);
+            continue;
+        }
+        let worked = conducting.work(&lock(&conducting.aeron));
+        if conducting.is_lost.load(Ordering::SeqCst) {
             return;
         }
         let is_awaited = attention.is_needed();

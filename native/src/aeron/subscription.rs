@@ -57,6 +57,11 @@ impl Subscription {
         })))
     }
 
+    /// Do the work of the client's conductor, see `AeronClient::help`.
+    pub fn help_client(&self) -> bool {
+        self.0.cell.client().help()
+    }
+
     /// Poll image by image and post each whole message as an event; returns the fragments read.
     pub fn poll_into(&self, limit: usize, events: &mut Vec<Event>) -> usize {
         if !self.0.listening.has_callbacks() {

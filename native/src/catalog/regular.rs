@@ -49,7 +49,10 @@ pub fn regular_recordings<'py>(
             own.sort_unstable();
             let is_regular = recording.has_just(own, &archive_dir, &names);
             for (_, index) in own.iter().filter(|_| is_regular) {
-                is_other[*index] = false;
+                is_other
+                    .get_mut(*index)
+                    .into_iter()
+                    .for_each(|it| *it = false);
             }
             is_regular
         });
@@ -116,10 +119,10 @@ impl Recording {
         files.len() as i64 == count
             && files.iter().zip(0..).all(|(&(base, index), number)| {
                 base == first + number * self.segment_length
-                    && archive_dir
-                        .join(&names[index])
-                        .symlink_metadata()
-                        .is_ok_and(|file| {
+                    && names
+                        .get(index)
+                        .and_then(|name| archive_dir.join(name).symlink_metadata().ok())
+                        .is_some_and(|file| {
                             file.is_file() && file.len() == self.segment_length as u64
                         })
             })

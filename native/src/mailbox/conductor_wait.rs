@@ -1,5 +1,5 @@
-//! The wait of the conductor's duty cycle: it polls control subscriptions and continues bulk offers
-//! until there is something for Python.
+//! The wait of the conductor's duty cycle: it does the Aeron client's work, polls control
+//! subscriptions and continues bulk offers until there is something for Python.
 
 use crate::aeron::{Sending, Subscription};
 use crate::idle::{Backoff, sleep_precisely};
@@ -51,12 +51,13 @@ fn wait(
     sleep_precisely();
     let mut idle = Backoff::default();
     loop {
+        let is_answered = subscriptions.first().is_some_and(Subscription::help_client);
         let mut messages = Vec::new();
         for subscription in subscriptions {
             subscription.poll_into(fragment_limit, &mut messages);
         }
         let mut events = Vec::new();
-        let mut is_over = mailbox.take(&mut events);
+        let mut is_over = mailbox.take(&mut events) || is_answered;
         if !messages.is_empty() {
             // Images are announced before their messages; losses follow them.
             let is_loss = |event: &Event| matches!(event, Event::ImageUnavailable(_));
