@@ -216,7 +216,7 @@ def _carry_out(
     done = "would delete" if args.dry_run else "deleted"
     for removal, row in zip(plan.removals, rows, strict=True):
         print(
-            f"not all of {removal}: {row['problem']}" if row["problem"] else f"{done} of {removal}"
+            f"not all of {removal}: {row['problem']}" if row["problem"] else f"{done} from {removal}"
         )
     for each in plan.retained:
         print(each)

@@ -73,9 +73,9 @@ def record_once(
     count = volume // (length + FRAME_HEADER_BYTES) // streams.number
     channel = streams.channel()
     aeron_dir, archive_dir = folder / "aeron", folder / "archive"
-    properties = (
-        {"aeron.archive.record.checksum": CHECKSUMS[checksum]} if checksum != "none" else {}
-    )
+    properties = {"aeron.archive.max.concurrent.recordings": str(max(20, streams.number))}
+    if checksum != "none":
+        properties["aeron.archive.record.checksum"] = CHECKSUMS[checksum]
     with media_driver(aeron_dir):
         archive = BenchedArchive(name, aeron_dir, archive_dir)
         with archive.start("external", properties) as child:

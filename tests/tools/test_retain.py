@@ -73,7 +73,7 @@ def test_a_dry_run_shows_and_changes_nothing(directory: Path, policy: Path) -> N
     assert "no stop position" in kept["in_use"]
     assert content(directory) == before
     assert (
-        "would delete of recording 0: what is before position 262144"
+        "would delete from recording 0: what is before position 262144"
         in retain(directory, policy, "--dry-run").out
     )
 
@@ -84,7 +84,7 @@ def test_files_are_deleted_and_either_archive_accepts_the_directory(
 ) -> None:
     with open_directory(directory).open_catalog() as catalog:
         kept = catalog.entry(2).body
-    assert "deleted of recording 1: all of it" in retain(directory, policy, "--yes").out
+    assert "deleted from recording 1: all of it" in retain(directory, policy, "--yes").out
     assert all_segments(directory) == [[2], [], [0, 1], [0, 1]]
     rest = open_directory(directory).recording(0)
     assert rest.start_position == 2 * SEGMENT_LENGTH
