@@ -61,7 +61,7 @@ test: setup $(STAMPS)/test-packages ## Run all tests, those of the native crate 
 test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spark and are not slow (PYTEST_ARGS=…)
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not jvm and not spark and not slow and not crash" $(PYTEST_ARGS)
 
-bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools, startup, durability, replaying, latency, journal, entities or web; BENCH_ARGS=…)
+bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools, startup, durability, replaying, latency, journal, entities, web, growth or limits; BENCH_ARGS=…)
 	@$(PY) tests/bench/$(or $(BENCH),recording).py $(BENCH_ARGS)
 
 check: $(STAMPS)/installed ## Lint and type-check Python and Rust

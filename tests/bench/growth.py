@@ -204,11 +204,12 @@ def draw(part: str, rows: list[dict[str, Any]], folder: Path) -> None:
 
     rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "aerotape", "font.size": 9}
     unit, titles = PARTS[part]
-    figure = Figure(figsize=(3.2 * len(titles), 2.8), layout="constrained")
+    columns = min(len(titles), 3)
+    lines = -(-len(titles) // columns)
+    figure = Figure(figsize=(3.0 * columns, 2.6 * lines), layout="constrained")
     counts = [row["count"] for row in rows]
-    for ax, (name, title) in zip(
-        figure.subplots(1, len(titles), squeeze=False)[0], titles.items(), strict=True
-    ):
+    for number, (name, title) in enumerate(titles.items(), 1):
+        ax = figure.add_subplot(lines, columns, number)
         for archive in NAMES:
             values = [row[f"{archive}_{name}"] for row in rows]
             ax.plot(counts, values, "o-", ms=3, color=_COLOURS[archive], label=archive)
