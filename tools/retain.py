@@ -215,9 +215,8 @@ def _carry_out(
         return code
     done = "would delete" if args.dry_run else "deleted"
     for removal, row in zip(plan.removals, rows, strict=True):
-        print(
-            f"not all of {removal}: {row['problem']}" if row["problem"] else f"{done} from {removal}"
-        )
+        problem = row["problem"]
+        print(f"not all of {removal}: {problem}" if problem else f"{done} from {removal}")
     for each in plan.retained:
         print(each)
     if not plan.removals:

@@ -5,7 +5,8 @@
 A Java publisher offers messages of 256 bytes over IPC at a fixed rate, and polls the recording
 position counter: the latency is the time from an offer until the counter has passed its message.
 The price is the processor time of the archive's process meanwhile, in cores, and how often its
-threads were woken. Both archives use an external C media driver and run alternately. Figures are medians of the rounds.
+threads were woken. Both archives use an external C media driver and run alternately. Figures are
+medians of the rounds.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ WARM_UP_S = 2
 LINE = (
     "{rate:6} msg/s: "
     "aerotape p50 {aerotape_p50_us:5.1f} p99 {aerotape_p99_us:6.1f} us {aerotape_cores:.2f} cores "
-    "{aerotape_wake_ups_per_s:.0f} wake-ups/s, Java p50 {java_p50_us:5.1f} p99 {java_p99_us:6.1f} us "
-    "{java_cores:.2f} cores {java_wake_ups_per_s:.0f} wake-ups/s"
+    "{aerotape_wake_ups_per_s:.0f} wake-ups/s, "
+    "Java p50 {java_p50_us:5.1f} p99 {java_p99_us:6.1f} us {java_cores:.2f} cores "
+    "{java_wake_ups_per_s:.0f} wake-ups/s"
 )
 
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -26,7 +27,10 @@ from bench.running import Report, memory_folder, options_parser
 FILE_BYTES = 128 << 20
 BLOCKS = (64 << 10, 256 << 10, 1 << 20, 4 << 20)
 WAYS = ("new", "preallocated", "recycled")
-LINE = "{what:14} blocks of {block_kib:4} KiB: {mb_per_s:6.0f} MB/s, with a sync {synced_mb_per_s:6.0f}"
+LINE = (
+    "{what:14} blocks of {block_kib:4} KiB: {mb_per_s:6.0f} MB/s, "
+    "with a sync {synced_mb_per_s:6.0f}"
+)
 
 
 def written(folder: Path, way: str, block: int, length: int) -> tuple[float, float]:
@@ -64,7 +68,8 @@ def copied(length: int) -> float:
 
 def medians(rounds: int, measure: Callable[[], tuple[float, ...]]) -> list[float]:
     measure()
-    return [statistics.median(each) for each in zip(*(measure() for _ in range(rounds)), strict=True)]
+    found = [measure() for _ in range(rounds)]
+    return [statistics.median(each) for each in zip(*found, strict=True)]
 
 
 def main() -> int:
@@ -80,9 +85,8 @@ def main() -> int:
     ):
         for way in WAYS:
             for block in BLOCKS:
-                rate, synced = medians(
-                    options.rounds, lambda: written(Path(name), way, block, options.bytes)
-                )
+                measure = partial(written, Path(name), way, block, options.bytes)
+                rate, synced = medians(options.rounds, measure)
                 row = {"what": way, "block_kib": block >> 10}
                 report.add({**row, "mb_per_s": rate, "synced_mb_per_s": synced})
         [rate] = medians(options.rounds, lambda: (copied(options.bytes),))
