@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import logging
@@ -78,7 +79,8 @@ def replicate(driver: _native.MediaDriver, url: str) -> None:
 def set_back_times(archive_dir: Path) -> None:
     """Make all segment files old."""
     for path in archive_dir.glob("*.rec"):
-        os.utime(path, (1_000_000_000, 1_000_000_000))
+        with contextlib.suppress(FileNotFoundError):  # deleted by a pass meanwhile
+            os.utime(path, (1_000_000_000, 1_000_000_000))
 
 
 def files(archive_dir: Path, *recording_ids: int) -> set[str]:
