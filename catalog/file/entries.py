@@ -20,6 +20,7 @@ from typing import NamedTuple
 from aerotape._native import sound_entries
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.catalog.file.mapped_file import lent
 from aerotape.catalog.layout import RecordingState, state_name
 from aerotape.errors import UnknownRecordingError
 from aerotape.protocol import NULL_VALUE
@@ -173,9 +174,8 @@ def effective_state(state: int, place: EntryPlace) -> int:
 def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryPlace], int]:
     places: list[EntryPlace] = []
     offset = layout.CATALOG_HEADER_LENGTH
-    lent = memoryview(data).toreadonly()  # of memory that may be written, a copy would be taken
     while True:
-        sound, offset = sound_entries(lent, offset, alignment)
+        sound, offset = sound_entries(lent(data), offset, alignment)
         numbers: Iterator[int] = iter(memoryview(sound).cast("q"))
         places += map(EntryPlace, numbers, numbers, numbers)
         if offset + _MIN_ENTRY_LENGTH > len(data):

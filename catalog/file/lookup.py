@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,9 @@ from aerotape.catalog.file.entries import (
     read_entry,
     unknown_recording,
 )
-from aerotape.catalog.file.mapped_file import CatalogFile
+from aerotape.catalog.file.mapped_file import CatalogFile, lent
 from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.segment_files import file_names
 from aerotape.errors import CatalogError
 from aerotape.protocol import NULL_VALUE
 
@@ -195,7 +196,7 @@ class CatalogLookup:
         if not offsets:
             return DescriptorRun(offsets, offsets, from_id)
         ids, slices, scanned = find_descriptors(
-            self._lent(),
+            lent(self._file.data),
             offsets,
             limit,
             stream_id=stream_id,
@@ -204,21 +205,22 @@ class CatalogLookup:
         next_id = self._ids[begin + scanned - 1] + 1 if scanned else from_id
         return DescriptorRun(array("q", ids), array("q", slices), next_id)
 
-    def regular_recordings(
-        self, archive_dir: Path, names: Iterable[str]
-    ) -> tuple[dict[int, int], list[str]]:
+    def regular_recordings(self, archive_dir: Path) -> tuple[dict[int, int], list[str]]:
         """Find the recordings for which a start has nothing to do.
 
         Args:
             archive_dir: the folder of the segment files.
-            names: the names of the files in it.
 
         Returns:
             The stop positions of stopped recordings with possible figures and just the files that
-            they should have, by recording id; and the names of files that are not theirs.
+            they should have, by recording id; and the names of all other files.
+
+        Raises:
+            StorageError: the directory cannot be read.
         """
+        names = list(file_names(archive_dir))
         stops, others = regular_recordings(
-            self._lent(), self._body_offsets(), archive_dir, list(names)
+            lent(self._file.data), self._body_offsets(), archive_dir, names
         )
         found = zip(self._ids, memoryview(stops).cast("q"), strict=True)
         regular = {recording_id: stop for recording_id, stop in found if stop >= 0}
@@ -351,10 +353,6 @@ class CatalogLookup:
         return NULL_VALUE
 
     # ---- within --------------------------------------------------------------------------------
-
-    def _lent(self) -> memoryview:
-        """The file for native functions, which copy memory that may be written."""
-        return memoryview(self._file.data).toreadonly()
 
     def _body_offsets(self) -> array[int]:
         if self._offsets is None:

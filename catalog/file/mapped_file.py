@@ -387,6 +387,11 @@ def _map_file(descriptor: int, length: int) -> mmap.mmap:
     return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
 
 
+def lent(data: mmap.mmap) -> memoryview:
+    """Return a mapping for native functions, which copy memory that may be written."""
+    return memoryview(data).toreadonly()
+
+
 def _map_memory(length: int) -> mmap.mmap:
     """Map memory of zeros, which is allocated where something is stored."""
     # Private, for reading a page of shared memory allocates it.

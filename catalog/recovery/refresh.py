@@ -31,7 +31,6 @@ from aerotape.catalog.segment_files import (
     SegmentFile,
     belongs,
     describe_missing,
-    file_names,
     first_segment_base,
     index_segment_files,
     listed,
@@ -75,7 +74,7 @@ def refresh(
     """
     directory = Path(archive_dir)
     # Most recordings are regular: only the rest is looked at here.
-    regular, names = catalog.regular_recordings(directory, file_names(directory))
+    regular, names = catalog.regular_recordings(directory)
     index, foreign = index_segment_files(directory, names)
     marks = suspect_marks.read_marks(directory)
     descriptors, damaged = catalog.readable_descriptors(omitted=regular)

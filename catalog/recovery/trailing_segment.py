@@ -20,7 +20,6 @@ from aerotape.catalog.descriptor import (
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.segment_files import (
-    file_names,
     lacks_blank_segment,
     make_blank_segment,
     segment_file_name,
@@ -73,7 +72,7 @@ def make_next_segments(catalog: Catalog, directory: Path) -> None:
 
     Without space for it the recordings are served all the same.
     """
-    regular, _ = catalog.regular_recordings(directory, file_names(directory))
+    regular, _ = catalog.regular_recordings(directory)
     for descriptor in catalog.readable_descriptors(omitted=regular)[0].values():
         with contextlib.suppress(OSError):
             make_next_segment(directory, descriptor)

@@ -121,7 +121,7 @@ def readers(where: tuple[str, int, int], count: int, pause_s: float, *paths: str
 
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
-    """Let a process stand still: it accepts connections and never answers."""
+    """Let a process stand still: connections to it are accepted and get no answer."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield

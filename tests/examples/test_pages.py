@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders import scoped_store
 from support.daemon.archives import ServedArchive, serve
+from support.daemon.authenticator import Actions, Guard
 from support.journals.raft_bytes import application
 from support.journals.raft_recording import record_into, records
 from support.journals.written_journal import write_journal
 from support.page_examples import examples, run
+from support.processes import FAST_ARCHIVE, FAST_DRIVER
 
 import aerotape
+from aerotape.archive.security.users_file import Role, make_user, put_user
 from aerotape.codecs.raft.record import encode_record
 from aerotape.codecs.raft_journal.directory import RaftJournal
 
@@ -130,3 +134,37 @@ def test_scopes(served: ServedArchive, tmp_path: Path) -> None:
         )
         assert variables["messages"] is not None
         assert 7 in client.scopes()
+
+
+def test_security(aeron_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user of the file is let in, another is not; plug-ins decide in their stead."""
+    monkeypatch.chdir(tmp_path)
+    connecting, plug_ins = examples("security.md")
+    put_user(Path("users"), make_user("alice", Role.ADMIN, b"right", 4096))
+    connected = []
+
+    def connect(**options: Any) -> aerotape.ArchiveClient:
+        connected.append(real_connect(aeron_dir=aeron_dir, **options))
+        return connected[-1]
+
+    def launch(directory: str, **options: Any) -> aerotape.Archive:
+        stack.enter_context(started := real_launch(directory, aeron_dir, **options, **others))
+        return started
+
+    others: Any = {"properties": {**FAST_ARCHIVE, **FAST_DRIVER, "aeron.archive.id": 3}}
+    real_connect, real_launch = aerotape.connect, aerotape.Archive.launch
+    monkeypatch.setattr(aerotape, "connect", connect)
+    monkeypatch.setattr(aerotape.Archive, "launch", launch)
+    with contextlib.ExitStack() as stack:
+        launch("with-users", users_file="users")
+        run(connecting, secret=b"right")
+        with contextlib.closing(connected.pop()) as client:
+            assert client.archive_id == 3
+        with pytest.raises(aerotape.ArchiveError, match="authentication"):
+            run(connecting, secret=b"wrong")
+    with contextlib.ExitStack() as stack:
+        run(plug_ins, authenticator=Guard(), rules=Actions())
+        with contextlib.closing(connect(credentials=b"open:reader")) as client:
+            assert list(client.list_recordings()) == []
+            with pytest.raises(aerotape.UnauthorisedError):
+                client.start_recording("aeron:ipc", 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -223,11 +224,25 @@ def test_mailbox_reports_images_before_their_messages(driver: _native.MediaDrive
     client.close()
 
 
+def wake_ups(tasks: set[Path]) -> int:
+    """Return how often threads of this process have begun to run after waiting."""
+    statuses = ((task / "status").read_text() for task in tasks)
+    return sum(int(re.findall(r"\nvoluntary_ctxt_switches:\s+(\d+)", each)[0]) for each in statuses)
+
+
 def test_a_wait_that_polls_does_the_clients_work(driver: _native.MediaDriver) -> None:
-    """It ends with the driver's response; after it, the client's own thread does the work."""
+    """It ends with the driver's response, and the client's own thread sleeps for 10 ms at a time;
+    after it, that thread does the work."""
     mailbox = _native.Mailbox()
+    before = set(Path("/proc/self/task").iterdir())
     client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
+    own = set(Path("/proc/self/task").iterdir()) - before
+    assert len(own) == 1
     subscription = client.add_subscription("aeron:ipc", 8, mailbox)
+    assert mailbox.wait([subscription], SECOND_NS // 10) == []
+    count = wake_ups(own)
+    assert mailbox.wait([subscription], SECOND_NS) == []
+    assert wake_ups(own) - count < 200  # about a thousand if it polled the driver itself
     for stream_id in range(20):
         assert mailbox.wait([subscription], SECOND_NS // 100) == []
         pending = client.async_add_publication("aeron:ipc", 100 + stream_id)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet
 import pytest
 from support import page_examples
 from support.builders import built_archive
 from support.builders.sbe_text import schema_text
 from support.builders.segment_builder import SegmentBuilder
 from support.journals.raft_recording import record_into, records
+from support.jvm.java import DELTA_SPARK, DELTA_STORAGE, find_jar
+from support.spark import object_store
 from support.spark.table_rig import run_here
 
 import aerotape
@@ -143,3 +150,83 @@ def test_tables(spark: SparkSession, folder: Path) -> None:
             query.stop()
     rows = deltalake.DeltaTable(table).to_pyarrow_table().num_rows
     assert rows == 2 * RECORDINGS * ORDERS_EACH
+
+
+def test_iceberg(folder: Path) -> None:
+    """The files of a table are those of an Iceberg table too, which another reader reads."""
+    pytest.importorskip("pyiceberg")
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    run_here("folder", folder / "recordings", folder / "OUT")
+    catalog = SqlCatalog("tests", uri="sqlite:///:memory:", warehouse=(folder / "ice").as_uri())
+    catalog.create_namespace("tape")
+    *_, example = examples("tables.md", folder)
+    page_examples.run(example, catalog=catalog, glob=glob, pyarrow=pyarrow)
+    scanned = catalog.load_table("tape.messages").scan().to_arrow()
+    assert scanned.num_rows == RECORDINGS * ORDERS_EACH
+
+
+BEGINNING = """
+from pyspark.sql import SparkSession
+import sys
+import aerotape
+SETTINGS = {
+    "spark.master": "local[1]",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+if sys.argv[1:]:
+    SETTINGS["spark.jars"] = ",".join(sys.argv[1:])
+"""
+
+
+def run_apart(folder: Path, script: str, *jars: Path, **environment: str) -> str:
+    """Run a script in a process with a Spark session of its own; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", BEGINNING + script, *map(str, jars)],
+        cwd=folder,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.spark
+def test_object_storage(folder: Path) -> None:
+    """With credentials in the environment; then with the address as an option."""
+    pytest.importorskip("moto")
+    plain, with_options = (each for each in page_examples.examples("spark.md") if "s3://" in each)
+    script = f"""
+spark = SparkSession.builder.config(map=SETTINGS).getOrCreate()
+{plain}
+print(messages.count(), sum(1 for _ in recording.messages()))
+{with_options}
+print(messages.count())
+"""
+    with object_store.serve() as store:
+        url = store.upload(folder / "recordings", "archive")
+        script = script.replace("s3://bucket/archive", url)
+        script = script.replace("https://minio.example:9000", store.endpoint)
+        printed = run_apart(folder, script, **store.environment)
+    count = RECORDINGS * ORDERS_EACH
+    assert printed.split() == [str(count), str(ORDERS_EACH), str(count)]
+
+
+@pytest.mark.spark
+def test_delta_in_spark(folder: Path) -> None:
+    """The session of the example, with jars that are there already instead of fetched ones."""
+    pytest.importorskip("delta")
+    run_here("delta", folder / "recordings", folder / "TABLE")
+    *_, example = [each for each in examples("tables.md", folder) if "configure_spark" in each]
+    script = f"""
+import types
+delta = types.SimpleNamespace(configure_spark_with_delta_pip=lambda it: it.config(map=SETTINGS))
+{example.replace("/path/of/TABLE", str(folder / "TABLE"))}
+print(spark.table("messages").count())
+"""
+    jars = find_jar(DELTA_SPARK), find_jar(DELTA_STORAGE)
+    assert run_apart(folder, script, *jars).split() == [str(RECORDINGS * ORDERS_EACH)]

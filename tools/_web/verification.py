@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ class Verification:
 
     timestamp_ms: int
     recordings: int
-    failed: dict[int, list[SuspectNote]] = field(default_factory=dict)
+    failed: dict[int, list[SuspectNote]]
 
 
 def read_verification(path: Path) -> Verification:
@@ -35,15 +36,22 @@ def read_verification(path: Path) -> Verification:
         StorageError: the file cannot be read, or is not such output: none yet, or not all of it.
     """
     try:
-        timestamp_ms = path.stat().st_mtime_ns // 1_000_000
+        status = path.stat()
+        return _parsed(path, status.st_ino, status.st_size, status.st_mtime_ns // 1_000_000)
+    except OSError as error:
+        raise StorageError(f"cannot read the verification {path}: {error.strerror}") from None
+
+
+@lru_cache(maxsize=1)
+def _parsed(path: Path, _inode: int, _size: int, timestamp_ms: int) -> Verification:
+    """Read the file, once for each that it has been (errors as `read_verification`, OSError)."""
+    try:
         rows = json.loads(path.read_bytes())
         failed = {
             row["recording_id"]: [_note(problem, timestamp_ms) for problem in row["problems"]]
             for row in rows
             if row["problems"]
         }
-    except OSError as error:
-        raise StorageError(f"cannot read the verification {path}: {error.strerror}") from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise StorageError(
             f"{path} is not what `aerotape tool DIR verify --json` prints, or not all of it"
