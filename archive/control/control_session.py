@@ -216,6 +216,7 @@ class ControlSession(ResponseSender):
         if self.state is not ControlSessionState.DONE:
             self.state = ControlSessionState.DONE
             self.end_reason = reason
+            self.on_work(self.session_id)
 
     def close(self) -> None:
         """Release publication and counter; responses that were not read are dropped."""

@@ -1,4 +1,9 @@
-"""All control sessions of the archive: each advanced, and removed once it has ended."""
+"""All control sessions of the archive: each advanced, and removed once it has ended.
+
+A session that has work says so, and stays among the busy ones until it wants nothing more. The
+others are looked at from time to time, for the loss of their client, so that many connected clients
+cost a request of one of them nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +26,7 @@ if TYPE_CHECKING:
     from aerotape.archive.replay.tokens import ReplayTokens
 
 _MAX_REJECT_REASON_LENGTH = 1_000
-# Idle sessions are advanced at this interval: while some clients are busy duty cycles are frequent,
-# and there may be many idle ones.
-_IDLE_INTERVAL_MS = 10
+_IDLE_INTERVAL_MS = 100
 
 
 @dataclass(eq=False, kw_only=True)
@@ -41,6 +44,7 @@ class ControlSessions:
     session_counter: Counter
     errors: ErrorLog
     _sessions: dict[int, ControlSession] = field(default_factory=dict, init=False)
+    _busy: dict[int, ControlSession] = field(default_factory=dict, init=False)
     _idle_due_ms: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[ControlSession]:
@@ -52,29 +56,37 @@ class ControlSessions:
 
     def add(self, session: ControlSession) -> None:
         """Advance a session from now on."""
+        session.on_work = self._on_work
         self._sessions[session.session_id] = session
         self.session_counter.add(1)
+        self._on_work(session.session_id)
+
+    def _on_work(self, session_id: int) -> None:
+        session = self._sessions.get(session_id)
+        if session is not None:
+            self._busy[session_id] = session
 
     @property
     def wants_within_ns(self) -> int | None:
         """The shortest interval within which a session has to be advanced."""
-        wanted = (session.wants_within_ns for session in self._sessions.values())
+        wanted = (session.wants_within_ns for session in self._busy.values())
         return min((each for each in wanted if each is not None), default=None)
 
     def sendings(self) -> list[Sending]:
         """Return the descriptors that are sent to clients while the conductor waits."""
-        sendings = (session.sending for session in self._sessions.values())
+        sendings = (session.sending for session in self._busy.values())
         return [each for each in sendings if each is not None]
 
     def do_work(self) -> None:
         """Advance the sessions that have work, and from time to time those that are idle."""
         now_ms = time.monotonic_ns() // 1_000_000
-        is_due = now_ms >= self._idle_due_ms
-        if is_due:
+        if now_ms >= self._idle_due_ms:
             self._idle_due_ms = now_ms + _IDLE_INTERVAL_MS
-        for session in self:
-            if is_due or session.wants_within_ns is not None:
-                self._advance(session, now_ms)
+            self._busy = dict(self._sessions)
+        for session in list(self._busy.values()):
+            self._advance(session, now_ms)
+            if session.wants_within_ns is None:
+                self._busy.pop(session.session_id, None)
 
     def _advance(self, session: ControlSession, now_ms: int) -> None:
         try:
@@ -105,6 +117,7 @@ class ControlSessions:
 
     def _remove(self, session: ControlSession) -> None:
         del self._sessions[session.session_id]
+        self._busy.pop(session.session_id, None)
         self.session_counter.add(-1)
         self.replay_tokens.forget(session)
         try:

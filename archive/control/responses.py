@@ -61,6 +61,7 @@ class ResponseSender(ABC):
         image_id: correlation id of the image on which the client's requests come.
         broadcast: called with this session's id and each encoded signal that it is sent, also
             after its end; None unless other sessions receive the signals.
+        on_work: called with this session's id when the next duty cycle has to advance it.
         listing: the listing in progress, if any; a session has one at a time.
     """
 
@@ -70,6 +71,7 @@ class ResponseSender(ABC):
         self.session_id = session_id
         self.image_id = image_id
         self.broadcast: Callable[[int, bytes], None] | None = None
+        self.on_work: Callable[[int], None] = lambda _: None
         self._publication: ExclusivePublication | None = None
         self._connect_timeout_ms = connect_timeout_ms
         self._now_ms = now_ms
@@ -100,6 +102,7 @@ class ResponseSender(ABC):
     def begin_listing(self, listing: DescriptorListing) -> None:
         """Start a listing and send of it what can be sent at once."""
         self.listing = listing
+        self.on_work(self.session_id)
         self._advance_listing()
 
     def _advance_listing(self) -> None:
@@ -205,6 +208,7 @@ class ResponseSender(ABC):
         if self._queue or not self._offer(message):
             self._queue.append(message)
             self._queued_length += len(message)
+            self.on_work(self.session_id)
             if self._queued_length > MAX_QUEUED_LENGTH:
                 self.abort(f"{len(self._queue)} responses are queued and the client does not read")
 

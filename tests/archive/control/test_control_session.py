@@ -5,119 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.control_session_rig import BACK_PRESSURED, ControlSessionRig, FakePublication
 
 from aerotape.aeron import CLOSED, MAX_POSITION_EXCEEDED
-from aerotape.archive.control.control_session import ControlSession, ControlSessionState
+from aerotape.archive.control.control_session import ControlSessionState
 from aerotape.archive.control.responses import MAX_QUEUED_LENGTH
-from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.security.authentication import AllowAll, GuardedAuthenticator
+from aerotape.archive.security.authentication import AllowAll
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.errors import AeronError
 from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, ErrorCode
-
-BACK_PRESSURED = -2
-
-
-class FakePublication:
-    """Stores messages, or returns a given result."""
-
-    def __init__(self) -> None:
-        self.is_connected = True
-        self.registration_id = 1234
-        self.position = 0
-        self.result: int | None = None
-        self.messages: list[Any] = []
-        self.revoked = False
-
-    def offer(self, data: bytes) -> int:
-        if self.result is not None:
-            return self.result
-        self.messages.append(codecs.decode(data))
-        return 64 * len(self.messages)
-
-    def revoke(self) -> None:
-        self.revoked = True
-
-
-class FakeCounter:
-    def __init__(self) -> None:
-        self.value = 0
-        self.reference_id = 0
-        self.closed = False
-
-    def set_reference_id(self, reference_id: int) -> None:
-        self.reference_id = reference_id
-
-    def set(self, value: int) -> None:
-        self.value = value
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Pending:
-    """Returns the given object after a number of polls."""
-
-    def __init__(self, answer: Any, polls: int = 0) -> None:
-        self.answer = answer
-        self.polls = polls
-        self.cancelled = False
-
-    def poll(self) -> Any:
-        if self.polls:
-            self.polls -= 1
-            return None
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class Rig:
-    """A session with its fakes."""
-
-    def __init__(
-        self,
-        *,
-        version: str | None = None,
-        authenticator: Any = None,
-        publications: list[Any] | None = None,
-        knows_ledgers: bool = False,
-    ) -> None:
-        self.publication = FakePublication()
-        self.counter = FakeCounter()
-        answers = iter(publications or [self.publication])
-        self.session = ControlSession(
-            7,
-            100,
-            subscription_id=1,
-            image_id=1,
-            source_identity="aeron:ipc",
-            description="test",
-            add_publication=lambda: Pending(next(answers)),  # type: ignore[arg-type,return-value]
-            counter=Pending(self.counter, polls=1),  # type: ignore[arg-type]
-            authenticator=GuardedAuthenticator(authenticator or AllowAll(), ErrorLog()),
-            credentials=b"alice",
-            invalid_version=version,
-            knows_ledgers=knows_ledgers,
-            connect_timeout_ms=5_000,
-            liveness_check_interval_ms=1_000,
-            now_ms=0,
-        )
-
-    def work(self, *times_ms: int) -> None:
-        for now_ms in times_ms:
-            self.session.do_work(now_ms)
-
-    def activate(self) -> None:
-        """Connect the session and remove the connect response."""
-        self.work(1, 2, 3)
-        self.session.attempt_to_activate()
-        assert self.session.state is ControlSessionState.ACTIVE
-        self.publication.messages.clear()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +24,7 @@ class Rig:
 def test_the_connect_response_has_session_id_and_version(knows_ledgers: bool, version: int) -> None:
     """The response has the session id as relevantId, and the archive's version, with a bit for
     clients that know ledgers only."""
-    rig = Rig(knows_ledgers=knows_ledgers)
+    rig = ControlSessionRig(knows_ledgers=knows_ledgers)
     rig.work(1)
     assert rig.publication.messages == []
     rig.work(2, 3)
@@ -146,7 +43,7 @@ def test_the_connect_response_has_session_id_and_version(knows_ledgers: bool, ve
 
 def test_the_ok_is_repeated_until_the_first_request() -> None:
     """It is sent every 200 ms while AUTHENTICATED, but not when ACTIVE."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.work(1, 2, 3, 100, 203, 300, 403)
     assert len(rig.publication.messages) == 3
     rig.session.attempt_to_activate()
@@ -156,7 +53,7 @@ def test_the_ok_is_repeated_until_the_first_request() -> None:
 
 def test_a_refused_version_is_sent_until_the_connect_timeout() -> None:
     """ERROR is sent every 200 ms; the session is never active, and ends after 5 s."""
-    rig = Rig(version="invalid client version 0.1.0")
+    rig = ControlSessionRig(version="invalid client version 0.1.0")
     rig.work(1, 2, *range(3, 1004, 200))
     assert [message.code for message in rig.publication.messages] == [ControlResponseCode.ERROR] * 6
     rig.session.attempt_to_activate()
@@ -167,7 +64,7 @@ def test_a_refused_version_is_sent_until_the_connect_timeout() -> None:
 
 def test_a_client_that_never_subscribes_times_out() -> None:
     """The state is CONNECTING until the connect timeout, then the session is closed."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.publication.is_connected = False
     rig.work(1, 2, 5_001)
     assert rig.session.state is ControlSessionState.CONNECTING
@@ -181,7 +78,7 @@ def test_a_client_that_never_subscribes_times_out() -> None:
 
 def test_back_pressured_responses_are_queued_in_order() -> None:
     """With a slow client, responses are sent in order and none is lost."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
     rig.session.send_ok(1, 11)
@@ -200,7 +97,7 @@ def test_back_pressured_responses_are_queued_in_order() -> None:
 
 def test_responses_sent_by_other_threads_stay_in_order() -> None:
     """A response for another thread is returned only while no response is queued."""
-    rig = Rig()
+    rig = ControlSessionRig()
     assert rig.session.ok_to_send(1, 11) is None
     rig.activate()
     given = rig.session.ok_to_send(1, 11)
@@ -221,7 +118,7 @@ def test_responses_sent_by_other_threads_stay_in_order() -> None:
 
 def test_a_client_that_does_not_read_is_dropped_after_the_timeout() -> None:
     """Back pressure for longer than the connect timeout ends the session."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
     rig.session.send_ok(1)
@@ -237,7 +134,7 @@ def test_a_client_that_does_not_read_is_dropped_after_the_timeout() -> None:
 )
 def test_a_publication_that_has_ended_ends_the_session(result: int, reason: str) -> None:
     """The reason is in the words of the Java archive."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.publication.result = result
     rig.session.send_ok(1)
@@ -247,7 +144,7 @@ def test_a_publication_that_has_ended_ends_the_session(result: int, reason: str)
 
 def test_responses_are_queued_up_to_a_limit() -> None:
     """A client that sends requests without reading is dropped at a limit of queued responses."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
     sent = 0
@@ -260,7 +157,7 @@ def test_responses_are_queued_up_to_a_limit() -> None:
 
 def test_responses_queued_before_the_first_request_are_sent() -> None:
     """A refused request leaves the session AUTHENTICATED; its error is sent nevertheless."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.work(1, 2, 3)
     rig.publication.messages.clear()
     rig.publication.result = BACK_PRESSURED
@@ -273,7 +170,7 @@ def test_responses_queued_before_the_first_request_are_sent() -> None:
 
 def test_a_sent_response_restarts_the_timeout() -> None:
     """The timeout counts the time since the last response sent, not since the first attempt."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
     rig.session.send_ok(1)
@@ -288,7 +185,7 @@ def test_a_sent_response_restarts_the_timeout() -> None:
 
 def test_natively_sent_messages_count_as_sent() -> None:
     """Pings that are back-pressured during a listing do not end the session."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
     for now_ms in range(1_000, 30_000, 500):
@@ -303,7 +200,7 @@ def test_natively_sent_messages_count_as_sent() -> None:
 
 def test_an_active_session_is_pinged_each_interval() -> None:
     """A Ping is sent every second."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.work(999, 1_000, 1_500, 2_000, 3_001)
     assert [type(message).__name__ for message in rig.publication.messages] == ["Ping"] * 3
@@ -312,7 +209,7 @@ def test_an_active_session_is_pinged_each_interval() -> None:
 @pytest.mark.parametrize("result", [-1, -4, -5])
 def test_a_publication_that_cannot_send_ends_the_session(result: int) -> None:
     """NOT_CONNECTED, CLOSED and MAX_POSITION_EXCEEDED are not retried."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.publication.result = result
     rig.session.send_ok(1)
@@ -322,7 +219,7 @@ def test_a_publication_that_cannot_send_ends_the_session(result: int) -> None:
 
 def test_a_client_that_disconnects_ends_the_session_without_an_error() -> None:
     """The loss of the subscriber is a normal end of a session."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.publication.is_connected = False
     rig.work(10)
@@ -333,11 +230,11 @@ def test_a_client_that_disconnects_ends_the_session_without_an_error() -> None:
 def test_a_response_publication_that_is_busy_is_requested_again() -> None:
     """RESOURCE_TEMPORARILY_UNAVAILABLE is retried; any other refusal is raised."""
     publication = FakePublication()
-    rig = Rig(publications=[AeronError("in use", -10), publication])
+    rig = ControlSessionRig(publications=[AeronError("in use", -10), publication])
     while rig.session.state is ControlSessionState.INIT:
         rig.work(1)
     assert rig.session.state is ControlSessionState.CONNECTING
-    refused = Rig(publications=[AeronError("invalid channel", -1)])
+    refused = ControlSessionRig(publications=[AeronError("invalid channel", -1)])
     with pytest.raises(AeronError):
         refused.work(1, 2)
 
@@ -353,7 +250,7 @@ def test_rejection_carries_its_error_code(why: tuple[str, ...], text: str) -> No
         def on_connected_session(self, session: Any, now_ms: int) -> None:
             session.reject(*why)
 
-    rig = Rig(authenticator=Refuse())
+    rig = ControlSessionRig(authenticator=Refuse())
     rig.work(1, 2, 3, 300)
     (response,) = rig.publication.messages
     assert (response.code, response.relevant_id) == (
@@ -367,7 +264,7 @@ def test_rejection_carries_its_error_code(why: tuple[str, ...], text: str) -> No
 
 def test_text_beyond_ascii_does_not_break_a_response() -> None:
     """An error message that quotes a client's odd channel is still sent."""
-    rig = Rig()
+    rig = ControlSessionRig()
     rig.activate()
     rig.session.send_error(1, ErrorCode.GENERIC, "канал")
     (response,) = rig.publication.messages
