@@ -82,13 +82,14 @@ def sound_entries(catalog: Buffer, offset: int, alignment: int) -> tuple[bytes, 
         the memory of an array of int64; and the offset of the first one that is not sound.
     """
 
-def regular_recordings(
+def irregular_recordings(
     catalog: Buffer, offsets: Buffer, archive_dir: str | PathLike[str], names: Sequence[str]
 ) -> tuple[bytes, list[str]]:
-    """Find the recordings for which a start has nothing to do.
+    """Find the recordings for which a start may have something to do.
 
-    These are stopped, have possible figures, and just the segment files that they should have, up
-    to the one in which they would continue, of the right length; or are empty without files.
+    All others are stopped, have possible figures, and just the segment files that they should
+    have, up to the one in which they would continue, of the right length; or are empty without
+    files.
 
     Args:
         catalog: the catalog file.
@@ -97,8 +98,8 @@ def regular_recordings(
         names: the names of the files in it.
 
     Returns:
-        The stop position of each of `offsets`, -1 for one that is not regular, as the memory of an
-        array of int64; and the names of all files but those of regular recordings.
+        Their indices in `offsets` as the memory of an array of int64; and the names of all files
+        but those of the others.
     """
 
 # ---- segment/ ----------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ from __future__ import annotations
 import mmap
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from aerotape._native import find_descriptors, regular_recordings
+from aerotape._native import find_descriptors, irregular_recordings
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import (
@@ -205,26 +205,25 @@ class CatalogLookup:
         next_id = self._ids[begin + scanned - 1] + 1 if scanned else from_id
         return DescriptorRun(array("q", ids), array("q", slices), next_id)
 
-    def regular_recordings(self, archive_dir: Path) -> tuple[dict[int, int], list[str]]:
-        """Find the recordings for which a start has nothing to do.
+    def irregular_recordings(self, archive_dir: Path) -> tuple[list[int], list[str]]:
+        """Find the recordings for which a start may have something to do.
+
+        All others are stopped, have possible figures, and just the files that they should have.
 
         Args:
             archive_dir: the folder of the segment files.
 
         Returns:
-            The stop positions of stopped recordings with possible figures and just the files that
-            they should have, by recording id; and the names of all other files.
+            The recording ids, ascending; and the names of all files but those of the others.
 
         Raises:
             StorageError: the directory cannot be read.
         """
         names = list(file_names(archive_dir))
-        stops, others = regular_recordings(
+        found, others = irregular_recordings(
             lent(self._file.data), self._body_offsets(), archive_dir, names
         )
-        found = zip(self._ids, memoryview(stops).cast("q"), strict=True)
-        regular = {recording_id: stop for recording_id, stop in found if stop >= 0}
-        return regular, others
+        return [self._ids[index] for index in array("q", found)], others
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries in file order, those that are invalid or damaged too."""
@@ -286,17 +285,15 @@ class CatalogLookup:
         return self._sound(recording_id).descriptor
 
     def readable_descriptors(
-        self, omitted: Container[int] = ()
+        self, recording_ids: Iterable[int] | None = None
     ) -> tuple[dict[int, RecordingDescriptor], dict[int, CatalogError]]:
-        """Return the descriptor of each valid recording, or why it cannot be read.
+        """Return the descriptor of each recording, or why it cannot be read.
 
         Args:
-            omitted: the ids of recordings that are not of interest.
+            recording_ids: valid recordings; by default all.
         """
         descriptors, damaged = {}, {}
-        for recording_id in self._ids:
-            if recording_id in omitted:
-                continue
+        for recording_id in self._ids if recording_ids is None else recording_ids:
             try:
                 descriptors[recording_id] = self.descriptor(recording_id)
             except CatalogError as error:

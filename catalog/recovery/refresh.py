@@ -54,7 +54,7 @@ def refresh(
     checksum: ChecksumName = "none",
     now_ms: int,
 ) -> list[RecordingOutcome]:
-    """Give every recording without a stop position one, and report on all.
+    """Give every recording without a stop position one, and report on those that are not clean.
 
     To be called by the archive that holds the mark file, before it records.
 
@@ -69,23 +69,23 @@ def refresh(
         CatalogError: the catalog cannot be written.
 
     Returns:
-        One outcome for each valid recording, ascending, then one for each damaged entry whose
-        recording is not known, then one for the foreign files, if any.
+        One outcome for each valid recording that was repaired, is marked as suspect or has a
+        finding, ascending; then one for each damaged entry whose recording is not known; then one
+        for the foreign files, if any.
     """
     directory = Path(archive_dir)
     # Most recordings are regular: only the rest is looked at here.
-    regular, names = catalog.regular_recordings(directory)
+    irregular, names = catalog.irregular_recordings(directory)
     index, foreign = index_segment_files(directory, names)
     marks = suspect_marks.read_marks(directory)
-    descriptors, damaged = catalog.readable_descriptors(omitted=regular)
+    descriptors, damaged = catalog.readable_descriptors(irregular)
     unclean = {id_: each for id_, each in descriptors.items() if each.is_active}
     outcomes = []
     with _ends(unclean, index, checksum) as end_of:
-        for recording_id in catalog.recording_ids():
+        marked = set(filter(catalog.has_recording, marks))
+        for recording_id in sorted(marked.union(irregular)):
             segments = index.get(recording_id, [])
-            if recording_id in regular:
-                outcome = RecordingOutcome(recording_id, regular[recording_id])
-            elif recording_id in damaged:
+            if recording_id in damaged:
                 error = str(damaged[recording_id])
                 finding = Finding(Outcome.DAMAGED_DESCRIPTOR, error, catalog.path, suspect=True)
                 outcome = RecordingOutcome(recording_id, NULL_VALUE, (finding,))
@@ -94,21 +94,24 @@ def refresh(
                 outcome = _Repair(
                     catalog, directory, descriptor, segments, checksum, now_ms, end_of
                 ).run()
-            else:
+            elif recording_id in descriptors:
                 descriptor = descriptors[recording_id]
                 end = descriptor.stop_position
                 found = tuple(_inspect(descriptor, segments, end))
                 with contextlib.suppress(OSError):
                     make_next_segment(directory, descriptor)
                 outcome = RecordingOutcome(recording_id, end, found)
-            if recording_id in marks and not outcome.marked:
+            else:
+                outcome = RecordingOutcome(recording_id, catalog.stop_position(recording_id))
+            if recording_id in marked and not outcome.marked:
                 outcome = replace(outcome, marked=True)
-            outcomes.append(outcome)
+            if outcome.findings or outcome.repaired or outcome.marked:
+                outcomes.append(outcome)
     outcomes += [_unidentified(entry, catalog.path) for entry in catalog.unidentified_entries()]
-    known = set(catalog.all_recording_ids())
     # Entries that a power cut has taken leave files, which the next recording must not meet.
-    catalog.avoid_ids((index.keys() | marks.keys()) - known)
-    foreign += [s.path for id_, segments in index.items() if id_ not in known for s in segments]
+    unknown = (index.keys() | marks.keys()).difference(catalog.all_recording_ids())
+    catalog.avoid_ids(unknown)
+    foreign += [s.path for id_, segments in index.items() if id_ in unknown for s in segments]
     if foreign:
         findings = tuple(
             Finding(Outcome.FOREIGN_FILE, f"{path.name} belongs to no recording", path)

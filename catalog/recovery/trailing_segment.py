@@ -72,7 +72,7 @@ def make_next_segments(catalog: Catalog, directory: Path) -> None:
 
     Without space for it the recordings are served all the same.
     """
-    regular, _ = catalog.regular_recordings(directory)
-    for descriptor in catalog.readable_descriptors(omitted=regular)[0].values():
+    irregular, _ = catalog.irregular_recordings(directory)
+    for descriptor in catalog.readable_descriptors(irregular)[0].values():
         with contextlib.suppress(OSError):
             make_next_segment(directory, descriptor)

@@ -50,7 +50,7 @@ mod _native {
     };
     #[pymodule_export]
     use super::catalog::{
-        descriptors::find_descriptors, entries::sound_entries, regular::regular_recordings,
+        descriptors::find_descriptors, entries::sound_entries, regular::irregular_recordings,
     };
     #[pymodule_export]
     use super::entity::{

@@ -1,7 +1,8 @@
-//! Finds the recordings for which a start has nothing to do: stopped, with possible figures, and
-//! with just the segment files that they should have, of the length that they should have.
+//! Finds the recordings that are not regular. For a regular one a start has nothing to do: it is
+//! stopped, with possible figures, and with just the segment files that it should have, of the
+//! length that they should have.
 //!
-//! `catalog/recovery/refresh.py` looks at all others, and says what is wrong with them.
+//! `catalog/recovery/refresh.py` looks at those found, and says what is wrong with them.
 
 use super::{
     RECORDING_ID_OFFSET, SEGMENT_FILE_LENGTH_OFFSET, START_POSITION_OFFSET, STOP_POSITION_OFFSET,
@@ -15,7 +16,6 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-const NOT_REGULAR: i64 = -1;
 const MIN_LENGTH: i64 = 64 << 10;
 const MAX_LENGTH: i64 = 1 << 30;
 /// A stream has at most 2^31 terms.
@@ -26,7 +26,7 @@ type Files = HashMap<i64, Vec<(i64, usize)>>;
 
 /// See `aerotape/_native/`.
 #[pyfunction]
-pub fn regular_recordings<'py>(
+pub fn irregular_recordings<'py>(
     py: Python<'py>,
     catalog: &Bound<'py, PyAny>,
     offsets: &Bound<'py, PyAny>,
@@ -42,9 +42,9 @@ pub fn regular_recordings<'py>(
         }
     }
     let mut is_other = vec![true; names.len()];
-    let mut stops = Vec::with_capacity(offsets.len());
-    for offset in offsets {
-        let found = Recording::read(catalog.as_slice(), offset).filter(|recording| {
+    let mut irregular: Vec<i64> = Vec::new();
+    for (number, offset) in (0..).zip(offsets) {
+        let is_regular = Recording::read(catalog.as_slice(), offset).is_some_and(|recording| {
             let own = files.entry(recording.id).or_default();
             own.sort_unstable();
             let is_regular = recording.has_just(own, &archive_dir, &names);
@@ -56,11 +56,16 @@ pub fn regular_recordings<'py>(
             }
             is_regular
         });
-        stops.push(found.map_or(NOT_REGULAR, |recording| recording.stop));
+        if !is_regular {
+            irregular.push(number);
+        }
     }
     let others = names.into_iter().zip(is_other);
     let others = others.filter(|(_, is_other)| *is_other);
-    Ok((array(py, &stops)?, others.map(|(name, _)| name).collect()))
+    Ok((
+        array(py, &irregular)?,
+        others.map(|(name, _)| name).collect(),
+    ))
 }
 
 /// The recording id and the base position in the name of a segment file, if it is in the form in

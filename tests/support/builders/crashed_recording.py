@@ -36,8 +36,10 @@ class Crashed:
 
     def refresh(self) -> RecordingOutcome:
         outcomes = refresh(self.catalog, self.path, checksum=self.checksum, now_ms=NOW_MS)
-        assert outcomes[0].recording_id == self.recording_id
-        return outcomes[0]
+        clean = RecordingOutcome(
+            self.recording_id, self.catalog.entry(self.recording_id).descriptor.stop_position
+        )
+        return next((each for each in outcomes if each.recording_id == self.recording_id), clean)
 
     def is_verified(self) -> bool:
         """Whether `verify` finds no damage in it."""
