@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 from support.builders.offline_directory import build
+from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import await_true
 from support.jvm.java import ROOT
 from support.web import WebService
 
+from aerotape.catalog.recovery.suspect_marks import mark_file_name
 from aerotape.tools._web.metrics.families import FAMILIES
 
 MONITORING = ROOT / "examples/monitoring"
@@ -98,16 +100,16 @@ def test_promtool_accepts_rules_and_metrics(cli: CommandLine) -> None:
 
 
 @contextmanager
-def prometheus(folder: Path, service: str, port: int) -> Iterator[str]:
+def prometheus(folder: Path, port: int, *services: WebService) -> Iterator[str]:
     """Run Prometheus with our rules, without the times that they wait; yield its URL."""
-    target = service.removeprefix("http://").rstrip("/")
+    targets = [each.url.removeprefix("http://").rstrip("/") for each in services]
     rules = folder / "rules.yml"
     rules.write_text(re.sub(r"for: \w+", "for: 0s", RULES.read_text()))
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(rules)],
         "scrape_configs": [
-            {"job_name": "aerotape", "static_configs": [{"targets": [target]}]},
+            {"job_name": "aerotape", "static_configs": [{"targets": targets}]},
         ],
     }
     (folder / "prometheus.yml").write_text(json.dumps(config))
@@ -139,10 +141,10 @@ def alerts(url: str) -> set[str]:
 
 
 def scrapes(url: str) -> float:
-    """Return how often Prometheus has read the metrics."""
+    """Return how often Prometheus has read the metrics of each service at least."""
     query = f"{url}/api/v1/query?query=count_over_time(aerotape_archive_up[1h])"
     found = (asked(query) or {}).get("result")
-    return float(found[0]["value"][1]) if found else 0
+    return min(float(each["value"][1]) for each in found) if found else 0
 
 
 @needs_prometheus
@@ -151,7 +153,7 @@ def test_nothing_fires_for_a_running_archive(
 ) -> None:
     with (
         WebService(cli, cli.archive.archive_dir) as web,
-        prometheus(tmp_path, web.url, free_port()) as url,
+        prometheus(tmp_path, free_port(), web) as url,
     ):
         await_true(lambda: scrapes(url) >= 4)
         assert alerts(url) == set()
@@ -165,6 +167,40 @@ def test_alerts_fire_for_a_stopped_archive(
     wrong = {"AerotapeArchiveDown", "AerotapeDriverDown", "AerotapeFilesUnreadable"}
     with (
         WebService(cli, build(tmp_path / "archive")) as web,
-        prometheus(tmp_path, web.url, free_port()) as url,
+        prometheus(tmp_path, free_port(), web) as url,
     ):
+        await_true(lambda: alerts(url) == wrong)
+
+
+@needs_prometheus
+def test_alerts_fire_for_archives_in_trouble(
+    tmp_path: Path, free_port: Callable[[], int], own: CommandLine
+) -> None:
+    """Brought into each state: little space in the one, all else in the other."""
+    verified = tmp_path / "verified.json"
+    failed = build(tmp_path / "failed")
+    (failed / "0-0.rec").unlink()
+    verified.write_bytes(own.run("tool", failed, "verify", "--dry-run", "--json", expect=3).stdout)
+    wrong = set(SERIES) - {"AerotapeArchiveDown", "AerotapeDriverDown", "AerotapeFilesUnreadable"}
+    low = {"aeron.archive.low.storage.space.threshold": str(1 << 60)}
+    slow = {"aeron.archive.conductor.cycle.threshold": "1us"}
+    with (
+        serve("aerotape", low) as full,
+        serve("aerotape", slow) as troubled,
+        WebService(CommandLine(full), full.archive_dir) as first,
+        WebService(
+            CommandLine(troubled), troubled.archive_dir, "--verification", verified
+        ) as second,
+        prometheus(tmp_path, free_port(), first, second) as url,
+        troubled.connect() as client,
+        client.create_ledger("VD_JOURNAL") as ledger,
+    ):
+        await_true(lambda: scrapes(url) >= 4)
+        note = {"outcome": "torn frames", "detail": "", "position": 0, "timestamp_ms": 1}
+        mark = troubled.archive_dir / mark_file_name(0)  # of the ledger
+        mark.write_text(json.dumps({"notes": [note]}))
+        control = client.aeron.add_publication(troubled.control_channel, 10)
+        control.send(b"not a control message")
+        for _ in range(9_000):  # more than 64 MiB, none of it confirmed
+            ledger.add(bytes(8_000))
         await_true(lambda: alerts(url) == wrong)
