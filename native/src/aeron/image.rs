@@ -231,10 +231,11 @@ impl ImageHandle {
     }
 
     /// Hand the next whole frames of a term, as one block of at most `limit` bytes, to
-    /// `handler(block, session id, term id)`. Returns the bytes consumed; a block that begins
-    /// with a padding frame is just that frame. An image whose subscription closed has no more.
+    /// `handler(block, session id, term id)`. Returns the bytes consumed, `None` when nothing more
+    /// will come: at the end of the stream, and when the subscription is closed. A block that
+    /// begins with a padding frame is just that frame.
     #[inline]
-    pub fn block_poll(&self, limit: usize, mut handler: BlockHandler<'_>) -> Result<usize> {
+    pub fn block_poll(&self, limit: usize, mut handler: BlockHandler<'_>) -> Result<Option<usize>> {
         unsafe extern "C-unwind" fn on_block(
             clientd: *mut c_void,
             buffer: *const u8,
@@ -256,10 +257,19 @@ impl ImageHandle {
         let clientd = (&raw mut handler).cast::<c_void>();
         let polled = self.with(|image| {
             // SAFETY: the image is retained, the client open; `handler` outlives the call.
-            let read = unsafe { c::aeron_image_block_poll(image, Some(on_block), clientd, limit) };
-            usize::try_from(read).map_err(|_| last_error("cannot poll the image"))
+            unsafe {
+                match c::aeron_image_block_poll(image, Some(on_block), clientd, limit) {
+                    ..0 => Err(last_error("cannot poll the image")),
+                    0 if c::aeron_image_is_end_of_stream(image)
+                        || c::aeron_image_is_closed(image) =>
+                    {
+                        Ok(None)
+                    }
+                    read => Ok(Some(read as usize)),
+                }
+            }
         });
-        polled.unwrap_or(Ok(Ok(0)))?
+        polled.unwrap_or(Ok(Ok(None)))?
     }
 
     /// Hand up to `limit` fragments to `handler(payload, header, position after it)`.

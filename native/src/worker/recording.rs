@@ -263,10 +263,11 @@ impl RecordingSession {
         let outcome = if may_record {
             self.record_blocks(scratch, written)
         } else {
-            Ok(0)
+            Ok(Some(0))
         };
+        let is_idle = matches!(outcome, Ok(None | Some(0)));
         if let Some(sync) = &self.sync
-            && !matches!(outcome, Ok(0))
+            && !is_idle
         {
             sync.written(self.writer.written_position());
         }
@@ -282,17 +283,15 @@ impl RecordingSession {
             events.progress(position, stream);
         }
         if let Some(index) = &mut self.time_index {
-            if matches!(outcome, Ok(0)) {
+            if is_idle {
                 index.idle(position);
             }
             index.flush();
         }
         match outcome {
             Err(failure) => RecordingOutcome::Failed(failure),
-            Ok(0) if may_record && (self.image.is_end_of_stream() || self.image.is_closed()) => {
-                RecordingOutcome::Ended
-            }
-            Ok(bytes) => RecordingOutcome::Recorded(bytes),
+            Ok(None) => RecordingOutcome::Ended,
+            Ok(Some(bytes)) => RecordingOutcome::Recorded(bytes),
         }
     }
 
@@ -303,18 +302,19 @@ impl RecordingSession {
             .is_some_and(|sync| sync.is_far_behind(written_position))
     }
 
+    /// Returns the bytes recorded, `None` at the end of the stream.
     fn record_blocks(
         &mut self,
         scratch: &mut [u8],
         traffic: &mut Traffic,
-    ) -> Result<usize, Failure> {
+    ) -> Result<Option<usize>, Failure> {
         let mut total = 0;
         for _ in 0..BLOCKS_PER_CYCLE {
             let writer = &mut self.writer;
             let time_index = &mut self.time_index;
             let counted_position = self.counted_position;
             let mut written = Ok(0);
-            let length = self
+            let polled = self
                 .image
                 .block_poll(self.block_length_limit, &mut |block, _, _| {
                     let began = Instant::now();
@@ -325,13 +325,16 @@ impl RecordingSession {
                     traffic.add(*written.as_ref().unwrap_or(&0), began);
                 })?;
             written?;
+            let Some(length) = polled else {
+                return Ok((total > 0).then_some(total));
+            };
             total += length;
             // Short blocks mean that the recorder keeps up: coming back later makes longer ones.
             if length < self.block_length_limit / 4 {
                 break;
             }
         }
-        Ok(total)
+        Ok(Some(total))
     }
 }
 
