@@ -73,7 +73,7 @@ class Archive(Closing):
         archive_id: its id on that driver.
         control_channel: for requests of remote clients ("" when disabled).
         local_control_channel: for requests over IPC.
-        outcomes: of the recordings that had no stop position when the archive started.
+        outcomes: what the start found about recordings and files, as `refresh` returns it.
     """
 
     def __init__(
