@@ -72,7 +72,8 @@ def test_a_distant_segment_of_another_recording_is_not_the_end(
     os.link(directory / f"1-{_TERM}.rec", stray)
     assert recordings(directory)[2].recorded_position == built.originals[2].stream.position
     with Catalog.open(directory) as catalog:
-        outcome = refresh(catalog, directory, now_ms=9)[2]
+        outcomes = {each.recording_id: each for each in refresh(catalog, directory, now_ms=9)}
+    outcome = outcomes[2]
     assert outcome.stop_position == built.originals[2].stream.position
     assert outcome.outcome is Outcome.SUSPECT_TORN_TAIL
     [retained] = [finding.quarantine for finding in outcome.findings if finding.quarantine]
