@@ -1,14 +1,15 @@
 """Benchmark: recording, ours against the Java archive, in the same run.
 
     python tests/bench/recording.py [--rounds N] [--bytes N] [--sizes 32 256 …] [--udp]
-                                    [--streams 1 10] [--json]
+                                    [--streams 1 10] [--dir DIR] [--json]
 
 For each message size, with and without CRC-32C, the same Java publisher floods streams that are
 being recorded, over IPC or as a remote publisher over UDP on the loopback interface; the time ends
 when the recording position counters have reached the end. The two
 archives run alternately, each after a warm-up that does not count; figures are medians, and the
 ratio is the median of the rounds, ours to theirs (above 1: ours is faster). Also measured: the
-processor time of each archive's process per GB of frames, and when idle.
+processor time of each archive's process per GB of frames, and when idle. The archive directory is
+in memory, or a new folder in DIR; the media driver's is in memory.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import shutil
 import statistics
 import sys
+import tempfile
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -67,12 +69,19 @@ class Flooded(NamedTuple):
 
 
 def record_once(
-    name: str, checksum: str, streams: Streams, length: int, volume: int, folder: Path
+    name: str,
+    checksum: str,
+    streams: Streams,
+    length: int,
+    volume: int,
+    folder: Path,
+    disk: Path | None = None,
 ) -> Flooded:
-    """Record two floods with a fresh archive and measure the second."""
+    """Record two floods with a fresh archive, in `disk` if it is given, and measure the second."""
     count = volume // (length + FRAME_HEADER_BYTES) // streams.number
     channel = streams.channel()
-    aeron_dir, archive_dir = folder / "aeron", folder / "archive"
+    aeron_dir = folder / "aeron"
+    archive_dir = Path(tempfile.mkdtemp(prefix="archive-", dir=disk or folder))
     properties = {"aeron.archive.max.concurrent.recordings": str(max(20, streams.number))}
     if checksum != "none":
         properties["aeron.archive.record.checksum"] = CHECKSUMS[checksum]
@@ -115,6 +124,7 @@ def main() -> int:
     parser.add_argument("--udp", action="store_true", help="remote publishers over UDP")
     parser.add_argument("--streams", type=int, nargs="+", default=[1])
     parser.add_argument("--checksums", nargs="+", choices=CHECKSUMS, default=list(CHECKSUMS))
+    parser.add_argument("--dir", type=Path, help="a folder on the disk to record onto")
     parser.add_argument("--no-idle", action="store_true", help="leave out the idle measurement")
     options = parser.parse_args()
     report = Report("recording", LINE, as_json=options.json)
@@ -129,6 +139,7 @@ def main() -> int:
                 length=length,
                 volume=volume,
                 folder=folder,
+                disk=options.dir,
             )
             floods = in_turns(options.rounds, record)
             row = {"checksum": checksum, "streams": count, "message_length_bytes": length}
