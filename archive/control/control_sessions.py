@@ -1,8 +1,8 @@
 """All control sessions of the archive: each advanced, and removed once it has ended.
 
-A session that has work says so, and stays among the busy ones until it wants nothing more. The
-others are looked at from time to time, for the loss of their client, so that many connected clients
-cost a request of one of them nothing.
+A session says when it has work, and counts as busy until that is done. The idle ones are looked at
+for the loss of their client, ten times a second: while some clients are busy duty cycles are
+frequent, and there may be many idle ones.
 """
 
 from __future__ import annotations

@@ -82,8 +82,7 @@ def refresh(
     unclean = {id_: each for id_, each in descriptors.items() if each.is_active}
     outcomes = []
     with _ends(unclean, index, checksum) as end_of:
-        marked = set(filter(catalog.has_recording, marks))
-        for recording_id in sorted(marked.union(irregular)):
+        for recording_id in sorted({*irregular, *filter(catalog.has_recording, marks)}):
             segments = index.get(recording_id, [])
             if recording_id in damaged:
                 error = str(damaged[recording_id])
@@ -103,7 +102,7 @@ def refresh(
                 outcome = RecordingOutcome(recording_id, end, found)
             else:
                 outcome = RecordingOutcome(recording_id, catalog.stop_position(recording_id))
-            if recording_id in marked and not outcome.marked:
+            if recording_id in marks and not outcome.marked:
                 outcome = replace(outcome, marked=True)
             if outcome.findings or outcome.repaired or outcome.marked:
                 outcomes.append(outcome)

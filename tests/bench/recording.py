@@ -81,12 +81,14 @@ def record_once(
     count = volume // (length + FRAME_HEADER_BYTES) // streams.number
     channel = streams.channel()
     aeron_dir = folder / "aeron"
-    archive_dir = Path(tempfile.mkdtemp(prefix="archive-", dir=disk or folder))
     properties = {"aeron.archive.max.concurrent.recordings": str(max(20, streams.number))}
     if checksum != "none":
         properties["aeron.archive.record.checksum"] = CHECKSUMS[checksum]
-    with media_driver(aeron_dir):
-        archive = BenchedArchive(name, aeron_dir, archive_dir)
+    with (
+        tempfile.TemporaryDirectory(prefix="aerotape-bench-", dir=disk or folder) as archive_dir,
+        media_driver(aeron_dir),
+    ):
+        archive = BenchedArchive(name, aeron_dir, Path(archive_dir))
         with archive.start("external", properties) as child:
             client = JavaClient(aeron_dir)
             try:
@@ -102,7 +104,6 @@ def record_once(
                 cpu_s = child.cpu_seconds() - cpu_before_s
             finally:
                 client.close()
-    shutil.rmtree(archive_dir)
     frame_bytes = streams.number * count * (length + FRAME_HEADER_BYTES)
     return Flooded(frame_bytes / (took_ns / 1e9), cpu_s / (frame_bytes / 1e9))
 

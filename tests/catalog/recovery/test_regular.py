@@ -11,6 +11,7 @@ from support.builders.built_archive import ENTRY
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
+from aerotape.catalog.recovery.suspect_marks import mark_file_name
 from aerotape.catalog.recovery.trailing_segment import make_next_segments
 
 TERM, SEGMENT = 1 << 16, 1 << 17
@@ -47,6 +48,8 @@ def write(directory: Path, rng: random.Random) -> None:
                     _make(directory, recording_id, base, rng)
     for name in rng.sample(("99-0.rec", "x.rec", "0-00.rec", "1-0.rec.del", "-1-0.rec"), 2):
         (directory / name).touch()
+    for recording_id in rng.sample(range(RECORDINGS + 2), 4):
+        (directory / mark_file_name(recording_id)).write_text('{"notes": []}')
 
 
 def _make(directory: Path, recording_id: int, base: int, rng: random.Random) -> None:
@@ -87,7 +90,7 @@ def test_outcomes_and_files_are_the_same(
             irregular.append(len(catalog.irregular_recordings(directory)[0]))
             outcomes = refresh(catalog, directory, now_ms=5)
             make_next_segments(catalog, directory)
-        said = [str(each).replace(str(directory), "DIR") for each in outcomes]
+        said = [(str(each).replace(str(directory), "DIR"), each.marked) for each in outcomes]
         found.append((said, files(directory)))
         monkeypatch.setattr(Catalog, "irregular_recordings", all_are)
     assert 0 < irregular[0] < irregular[1] == RECORDINGS

@@ -35,6 +35,7 @@ class Crashed:
         return self.path / f"{self.recording_id}-{base}.rec"
 
     def refresh(self) -> RecordingOutcome:
+        """Refresh; a recording about which nothing is reported is clean."""
         outcomes = refresh(self.catalog, self.path, checksum=self.checksum, now_ms=NOW_MS)
         clean = RecordingOutcome(
             self.recording_id, self.catalog.entry(self.recording_id).descriptor.stop_position
