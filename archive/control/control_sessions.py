@@ -1,6 +1,6 @@
 """All control sessions of the archive: each advanced, and removed once it has ended.
 
-A session says when it has work, and counts as busy until that is done. The idle ones are looked at
+A session reports when it has work, and counts as busy until that is done. The idle ones are checked
 for the loss of their client, ten times a second: while some clients are busy duty cycles are
 frequent, and there may be many idle ones.
 """
