@@ -2,80 +2,66 @@
 
     python tests/bench/control.py [--rounds N] [--measure find cycle replay]
                                   [--driver external|embedded] [--udp]
-                                  [--term-length 64m] [--json]
+                                  [--term-length 64m] [--warm-up N] [--json]
 
-Both archives run concurrently, on one C media driver or each with an embedded one (C in ours, Java
-in theirs). One busy Java client sends requests to them alternately; the first round is a warm-up
-and does not count. Measured are recordings listed by id (`find`, calls per second), lifecycles of
-recordings (`cycle`: new publication, start, one message recorded, stop, close; per second) and the
-time from a replay request to its first fragment (`replay`). Ratios are ours to theirs: above 1 for
+The archives run alternately, one at a time, on a C media driver or with an embedded one (C in ours,
+Java in theirs), and a Java client that never sleeps sends requests. Measured are recordings listed
+by id (`find`, calls per second), lifecycles of recordings (`cycle`: new publication, start, one
+message recorded, stop, close; per second) and the time from a replay request to its first fragment
+(`replay`), each for a second, after some seconds of warm-up. Ratios are ours to theirs: above 1 for
 rates, or below 1 for times, ours is faster.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import sys
-from collections import defaultdict
+from argparse import Namespace
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.archives import BenchedArchive, media_driver, run_java_client
-from bench.running import NAMES, median_ratio, memory_folder, options_parser
+from bench.running import NAMES, in_turns, median_ratio, memory_folder, options_parser
 
 RATES = ("find", "cycle")
 TIMES = ("replay",)
-_LOCAL_STREAM_IDS = {"aerotape": 11, "java": 12}
-_NETWORK_STREAM_ID = 10
+IPC = "aeron:ipc"
+# Control streams: over UDP, and over IPC.
+STREAM_ID = 10
+LOCAL_STREAM_ID = 110
 
 
-def run(
-    folder: Path, rounds: int, measures: list[str], driver: str, over_udp: bool, term_length: str
-) -> dict[str, Any]:
-    """Run both archives and the client; return the figures of each measurement."""
+def measure(name: str, folder: Path, options: Namespace) -> dict[str, list[float]]:
+    """Start an archive and its client, and return the figures of each measurement."""
+    aeron_dir, archive_dir = folder / "aeron", folder / f"archive-{name}"
+    archive = BenchedArchive(name, aeron_dir, archive_dir)
+    properties = {
+        "aeron.archive.local.control.stream.id": str(LOCAL_STREAM_ID),
+        "aeron.threading.mode": "SHARED",
+    }
+    address = (archive.control_channel, STREAM_ID) if options.udp else (IPC, LOCAL_STREAM_ID)
     with ExitStack() as stack:
-        if driver == "external":
-            stack.enter_context(media_driver(folder / "aeron"))
-        addresses: list[str] = []
-        for number, name in enumerate(NAMES):
-            aeron_dir = folder / ("aeron" if driver == "external" else f"aeron-{name}")
-            archive = BenchedArchive(name, aeron_dir, folder / name)
-            properties = {
-                "aeron.archive.id": str(number + 1),
-                "aeron.archive.local.control.stream.id": str(_LOCAL_STREAM_IDS[name]),
-                "aeron.threading.mode": "SHARED",
-            }
-            stack.enter_context(archive.start(driver, properties))
-            address = (
-                (archive.control_channel, _NETWORK_STREAM_ID)
-                if over_udp
-                else ("aeron:ipc", _LOCAL_STREAM_IDS[name])
-            )
-            addresses += [name, str(aeron_dir), *map(str, address)]
+        stack.callback(shutil.rmtree, archive_dir, ignore_errors=True)
+        if options.driver == "external":
+            stack.enter_context(media_driver(aeron_dir))
+        stack.enter_context(archive.start(options.driver, properties))
         printed = run_java_client(
             "Control",
-            rounds,
-            ",".join(measures),
-            term_length,
-            *addresses,
-            timeout_s=60 + 4 * (rounds + 1) * len(measures),
+            options.warm_up,
+            ",".join(options.measure),
+            options.term_length,
+            aeron_dir,
+            *address,
+            timeout_s=60 + 4 * (options.warm_up + 1) * len(options.measure),
         )
-    return {measure: evaluate(measure, samples) for measure, samples in parse(printed).items()}
-
-
-def parse(output: str) -> dict[str, dict[str, list[list[float]]]]:
-    """Return the samples of each measurement and archive, a list per round, without the first."""
-    samples: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
-    for line in output.splitlines():
-        measure, name, round_number, values = line.split(" ")
-        if int(round_number) > 0:
-            samples[measure][name].append([float(value) for value in values.split(",")])
-    return samples
+    lines = (line.split(" ") for line in printed.splitlines())
+    return {what: [float(value) for value in values.split(",")] for what, values in lines}
 
 
 def percentile(values: list[float], percent: float) -> float:
@@ -84,11 +70,16 @@ def percentile(values: list[float], percent: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
-def evaluate(measure: str, samples: dict[str, list[list[float]]]) -> dict[str, float]:
-    """Return figures of both archives and their ratios: medians over the rounds."""
+def evaluate(measured: str, samples: dict[str, list[list[float]]]) -> dict[str, float]:
+    """Return figures of both archives and their ratios: medians over the rounds.
+
+    Args:
+        measured: the name of the measurement.
+        samples: of each archive, the figures of each round.
+    """
     figures: dict[str, float] = {}
-    percents = {"": 50.0} if measure in RATES else {"_p50_us": 50.0, "_p99_us": 99.0}
-    scale = 1.0 if measure in RATES else 1e-3
+    percents = {"": 50.0} if measured in RATES else {"_p50_us": 50.0, "_p99_us": 99.0}
+    scale = 1.0 if measured in RATES else 1e-3
     for suffix, percent in percents.items():
         rounds = {
             name: [scale * percentile(values, percent) for values in samples[name]]
@@ -107,21 +98,19 @@ def main() -> int:
     parser.add_argument("--driver", choices=("external", "embedded"), default="external")
     parser.add_argument("--udp", action="store_true", help="control over UDP instead of IPC")
     parser.add_argument("--term-length", default="64k", help="of recorded streams and replays")
+    parser.add_argument("--warm-up", type=int, default=4, help="seconds before each measurement")
     options = parser.parse_args()
     with memory_folder() as folder:
-        measured = run(
-            folder,
-            options.rounds,
-            list(options.measure),
-            options.driver,
-            options.udp,
-            options.term_length,
-        )
+        rounds = in_turns(options.rounds, partial(measure, folder=folder, options=options))
+    figures = {
+        what: evaluate(what, {name: [each[what] for each in rounds[name]] for name in NAMES})
+        for what in options.measure
+    }
     if options.json:
-        print(json.dumps({"control": measured}, indent=2))
+        print(json.dumps({"control": figures}, indent=2))
         return 0
-    for measure, figures in measured.items():
-        print(f"{measure}: " + ", ".join(f"{name} {value:.4g}" for name, value in figures.items()))
+    for what, found in figures.items():
+        print(f"{what}: " + ", ".join(f"{name} {value:.4g}" for name, value in found.items()))
     return 0
 
 

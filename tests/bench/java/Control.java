@@ -11,19 +11,16 @@ import org.agrona.concurrent.YieldingIdleStrategy;
 import org.agrona.concurrent.status.CountersReader;
 
 import java.util.ArrayList;
-import java.util.Collections;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Random;
 
 /**
- * Measures control requests of several archives alternately.
+ * Measures control requests of an archive.
  *
- * Arguments: rounds, measurements (comma separated), term length of streams, then for each archive its name, aeron
- * directory, control channel and control stream id. Each measurement of each round prints one line:
- * measurement, archive, round (0 warms up), and the figure of the round or, for replays, the
- * nanoseconds of each. The client never sleeps: its Aeron conductor runs in this thread.
+ * Arguments: warm-ups, measurements (comma separated), term length of streams, aeron directory, control channel and
+ * control stream id. Each measurement is made once more than it is warmed up, and prints one line of the last time:
+ * its name, and a rate or, for replays, the nanoseconds of each. The client never sleeps: its Aeron conductor runs
+ * in this thread.
  */
 public final class Control
 {
@@ -58,35 +55,21 @@ public final class Control
 
     public static void main(final String[] args)
     {
-        final int rounds = Integer.parseInt(args[0]);
+        final int warmUps = Integer.parseInt(args[0]);
         final String[] measurements = args[1].split(",");
-        // One for each driver: a client whose conductor does not run misses messages of its driver.
-        final Map<String, Aeron> clients = new LinkedHashMap<>();
-        final Map<String, Control> archives = new LinkedHashMap<>();
-        for (int i = 3; i < args.length; i += 4)
+        try (Aeron aeron = connect(args[3]))
         {
-            final Aeron aeron = clients.computeIfAbsent(args[i + 1], Control::connect);
-            archives.put(args[i], new Control(aeron, args[2], args[i + 2], Integer.parseInt(args[i + 3])));
-        }
-        for (int round = 0; round <= rounds; round++)
-        {
-            final List<String> names = new ArrayList<>(archives.keySet());
-            if (round % 2 == 1)
-            {
-                Collections.reverse(names);
-            }
+            final Control control = new Control(aeron, args[2], args[4], Integer.parseInt(args[5]));
             for (final String measurement : measurements)
             {
-                for (final String name : names)
+                for (int i = 0; i < warmUps; i++)
                 {
-                    final String result = archives.get(name).measure(measurement);
-                    System.out.println(measurement + " " + name + " " + round + " " + result);
-                    archives.values().forEach(Control::keepAlive);
+                    control.measure(measurement);
                 }
+                System.out.println(measurement + " " + control.measure(measurement));
             }
+            control.archive.close();
         }
-        archives.values().forEach(control -> control.archive.close());
-        clients.values().forEach(Aeron::close);
     }
 
     private static Aeron connect(final String aeronDirectory)
@@ -107,13 +90,6 @@ public final class Control
             case "replay" -> replay();
             default -> throw new IllegalArgumentException(measurement);
         };
-    }
-
-    /** Reads pings and sends keep-alives to the driver between measurements. */
-    private void keepAlive()
-    {
-        invoker.invoke();
-        archive.checkForErrorResponse();
     }
 
     /** Creates recordings to be listed and replayed. */
