@@ -193,31 +193,34 @@ def correlation_id(event: _native.Event) -> int:
     return event.image_correlation_id
 
 
-def test_mailbox_reports_images_before_their_messages(driver: _native.MediaDriver) -> None:
-    """Image, message and loss of the image are reported in this order, for each image."""
+def test_mailbox_reports_losses_after_messages(driver: _native.MediaDriver) -> None:
+    """Image and message are reported before the loss of the image, for each image.
+
+    With a limit of one fragment the images are polled alternately, within their messages.
+    """
     mailbox = _native.Mailbox()
     client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
     subscription = client.add_subscription("aeron:ipc", 9, mailbox)
     publications = [client.add_exclusive_publication("aeron:ipc", 9) for _ in range(2)]
-    for publication in publications:
-        assert publication.offer_within(bytes(3000), SECOND_NS) > 0
+    sent = {}
+    for number, publication in enumerate(publications):
+        sent[publication.session_id] = bytes([number]) * 3000
+        assert publication.offer_within(sent[publication.session_id], SECOND_NS) > 0
         publication.close()
     events: list[_native.Event] = []
     while sum(isinstance(event, _native.ImageUnavailable) for event in events) < 2:
-        received = mailbox.wait([subscription], 10 * SECOND_NS)
+        received = mailbox.wait([subscription], 10 * SECOND_NS, 1)
         assert received, f"nothing more after {events}"
         events += received
     images = [event.image for event in events if isinstance(event, _native.ImageAvailable)]
-    assert {image.session_id for image in images} == {p.session_id for p in publications}
+    assert {image.session_id for image in images} == sent.keys()
     for image in images:
-        of_image = [
-            type(event) for event in events if correlation_id(event) == image.correlation_id
-        ]
-        assert of_image == [
-            _native.ImageAvailable,
-            _native.ControlMessage,
-            _native.ImageUnavailable,
-        ]
+        of_image = [event for event in events if correlation_id(event) == image.correlation_id]
+        [message] = [event for event in of_image if isinstance(event, _native.ControlMessage)]
+        assert (message.session_id, message.payload) == (image.session_id, sent[image.session_id])
+        assert message.subscription_registration_id == subscription.registration_id
+        assert len(of_image) == 3
+        assert isinstance(of_image[-1], _native.ImageUnavailable)
         assert image.term_buffer_length == 65536
         assert image.source_identity == "aeron:ipc"
         image.release()

@@ -90,7 +90,7 @@ impl Deref for ImageHandle {
 }
 
 type BlockHandler<'a> = &'a mut dyn FnMut(&[u8], i32, i32);
-type FragmentHandler<'a> = &'a mut dyn FnMut(&[u8], &c::aeron_header_values_t, i64);
+type FragmentHandler<'a> = &'a mut dyn FnMut(&[u8], &Fragment);
 
 impl ImageHandle {
     /// Retain `image`, which is in the image list of `subscription` now.
@@ -272,13 +272,8 @@ impl ImageHandle {
         polled.unwrap_or(Ok(Ok(None)))?
     }
 
-    /// Hand up to `limit` fragments to `handler(payload, header, position after it)`.
-    pub(crate) fn poll(&self, limit: usize, handler: FragmentHandler<'_>) -> Result<usize> {
-        self.bounded_poll(i64::MAX, limit, handler)
-    }
-
-    /// As `poll`, of the fragments that begin before `limit_position`.
-    pub(crate) fn bounded_poll(
+    /// Hand up to `limit` fragments that begin before `limit_position` to `handler`.
+    pub(super) fn bounded_poll(
         &self,
         limit_position: i64,
         limit: usize,
@@ -297,6 +292,26 @@ impl ImageHandle {
     }
 }
 
+/// A fragment that is being polled.
+pub(super) struct Fragment {
+    pub values: c::aeron_header_values_t,
+    /// After it, bytes.
+    pub position: i64,
+    image: *mut c::aeron_image_t,
+}
+
+impl Fragment {
+    /// The correlation id of its image.
+    pub fn image_correlation_id(&self) -> Option<i64> {
+        let mut constants = MaybeUninit::<c::aeron_image_constants_t>::uninit();
+        // SAFETY: the image is being polled, and the struct is filled in when C answers 0.
+        unsafe {
+            (c::aeron_image_constants(self.image, constants.as_mut_ptr()) == 0)
+                .then(|| constants.assume_init().correlation_id)
+        }
+    }
+}
+
 /// The C fragment handler that calls a Rust closure; `clientd` is a `*mut FragmentHandler`.
 pub(super) unsafe extern "C-unwind" fn on_fragment(
     clientd: *mut c_void,
@@ -311,13 +326,13 @@ pub(super) unsafe extern "C-unwind" fn on_fragment(
         if c::aeron_header_values(header, values.as_mut_ptr()) < 0 {
             return;
         }
-        let position = c::aeron_header_position(header);
+        let fragment = Fragment {
+            values: values.assume_init(),
+            position: c::aeron_header_position(header),
+            image: c::aeron_header_context(header).cast(),
+        };
         let handler = &mut *clientd.cast::<FragmentHandler<'_>>();
-        handler(
-            std::slice::from_raw_parts(buffer, length),
-            &values.assume_init(),
-            position,
-        );
+        handler(std::slice::from_raw_parts(buffer, length), &fragment);
     }
 }
 
@@ -404,7 +419,7 @@ impl Image {
 
     fn skip_to(&self, position: i64, fragment_limit: usize) -> PyResult<usize> {
         let image = self.share()?;
-        Ok(image.bounded_poll(position, fragment_limit, &mut |_, _, _| {})?)
+        Ok(image.bounded_poll(position, fragment_limit, &mut |_, _| {})?)
     }
 
     fn reject(&self, reason: &str) -> PyResult<()> {

@@ -9,7 +9,7 @@ use super::client::{AeronClient, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};
 use super::lock;
 use crate::assembly::Assembler;
-use crate::mailbox::{Event, ImageUnavailable, MAX_REQUEST_LENGTH, Mailbox};
+use crate::mailbox::{Event, ImageUnavailable, Mailbox};
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -38,13 +38,13 @@ pub struct Audience {
 pub(super) struct Images {
     /// False once the subscription is being closed: no image is retained after that.
     pub is_open: bool,
-    /// Images announced in the mailbox, each polled separately to attribute its messages.
-    pub polled: Vec<Polled>,
-    /// Images that other objects hold: requested ones, and unavailable ones.
+    /// Images that other objects hold: announced ones, and requested ones.
     handed_out: Vec<WeakImage>,
-    /// Unfinished messages by session, of a subscription that is polled as a whole.
-    pub assemblers: HashMap<i32, Assembler>,
+    pub assemblers: Assemblers,
 }
+
+/// Unfinished messages by session.
+pub(super) type Assemblers = HashMap<i32, Assembler>;
 
 impl Images {
     /// Add images that others hold, and forget those that they released.
@@ -53,11 +53,6 @@ impl Images {
         self.handed_out
             .extend(images.into_iter().map(ImageHandle::downgrade));
     }
-}
-
-pub(super) struct Polled {
-    pub image: ImageHandle,
-    pub assembler: Assembler,
 }
 
 /// The two image callbacks and their state, as C wants them.
@@ -75,7 +70,6 @@ impl ImageListener {
             audience,
             images: Mutex::new(Images {
                 is_open: true,
-                polled: Vec::new(),
                 handed_out: Vec::new(),
                 assemblers: HashMap::new(),
             }),
@@ -111,13 +105,9 @@ impl ImageListener {
     pub fn close_images(&self) {
         let mut images = self.images();
         images.is_open = false;
-        let polled = take(&mut images.polled);
         let handed_out = take(&mut images.handed_out);
         images.assemblers.clear();
         drop(images);
-        for Polled { image, .. } in polled {
-            image.close();
-        }
         for image in handed_out.iter().filter_map(WeakImage::upgrade) {
             image.close();
         }
@@ -144,11 +134,7 @@ unsafe extern "C" fn on_available(
         let Some(image) = (unsafe { ImageHandle::retain(client, subscription, image) }) else {
             return;
         };
-        images.polled.push(Polled {
-            image: image.clone(),
-            assembler: Assembler::keeping(MAX_REQUEST_LENGTH),
-        });
-        // With the lock held: no message of the image is polled before it is announced.
+        images.hand_out([&image]);
         audience.mailbox.post(Event::ImageAvailable(image));
     });
 }
@@ -176,22 +162,15 @@ unsafe extern "C" fn on_unavailable(
         };
         let correlation_id = constants.correlation_id;
         let mut images = listening.images();
-        let index = images
-            .polled
-            .iter()
-            .position(|polled| polled.image.correlation_id == correlation_id);
-        let gone = index.map(|index| images.polled.remove(index).image);
-        // Others may still hold it, in the mailbox not least.
-        images.hand_out(gone.as_ref());
+        images.assemblers.remove(&constants.session_id);
         if images.is_open {
             // No thread reads an older list while the lock is held. C retains an image and its
-            // log buffers until a list without it was read, and polling images one by one reads
-            // no list.
+            // log buffers until a list without it was read, and only control subscriptions are
+            // polled.
             // SAFETY: as above.
             unsafe { c::aeron_subscription_image_count(subscription) };
         }
         drop(images);
-        drop(gone);
         if let Some(audience) = listening.audience.as_ref().filter(|each| each.with_losses) {
             audience
                 .mailbox

@@ -53,17 +53,15 @@ impl MessageReader {
                 assembler,
                 position: taken,
             } = &mut *state;
-            let read = image.bounded_poll(
-                limit_position,
-                fragment_limit,
-                &mut |payload, values, position| {
+            let read =
+                image.bounded_poll(limit_position, fragment_limit, &mut |payload, fragment| {
+                    let position = fragment.position;
                     *taken = position;
-                    let header = Header::new(values, position, recorded_as);
+                    let header = Header::new(&fragment.values, position, recorded_as);
                     assembler.on_fragment(payload, header, position, &mut |payload, first, end| {
                         messages.push(payload, first, end);
                     });
-                },
-            )?;
+                })?;
             let is_over = image.is_closed() || image.position() >= limit_position;
             Ok(if read == 0 && is_over {
                 None

@@ -3,17 +3,16 @@
 use super::client::{ADD_TIMEOUT_NS, AeronClient};
 use super::destination::PendingDestination;
 use super::guarded::Guarded;
-use super::image::{Image, ImageHandle, on_fragment};
-use super::image_listener::{ImageListener, Images, Polled, on_closed};
+use super::image::{Fragment, Image, ImageHandle, on_fragment};
+use super::image_listener::{Assemblers, ImageListener, Images, on_closed};
 use super::interpreter::released;
 use super::message_reader::poll_within;
 use super::{constants, last_error};
 use crate::assembly::{Assembler, Header, Messages, RecordedAs};
 use crate::errors::{Error, Result};
-use crate::mailbox::{ControlMessage, Event};
+use crate::mailbox::{ControlMessage, Event, MAX_REQUEST_LENGTH};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
-use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
@@ -62,32 +61,29 @@ impl Subscription {
         self.0.cell.client().help()
     }
 
-    /// Poll image by image and post each whole message as an event; returns the fragments read.
-    pub fn poll_into(&self, limit: usize, events: &mut Vec<Event>) -> usize {
-        if !self.0.listening.has_callbacks() {
-            return 0;
-        }
-        let mut images = self.0.listening.images();
-        let mut fragments = 0;
-        for Polled { image, assembler } in &mut images.polled {
-            let subscription_registration_id = image.subscription_registration_id;
-            let image_correlation_id = image.correlation_id;
-            let session_id = image.session_id;
-            let mut on_message = |payload: &[u8], _: &Header, _: i64| {
-                events.push(Event::Message(ControlMessage {
-                    subscription_registration_id,
-                    image_correlation_id,
-                    session_id,
-                    payload: payload.to_vec(),
-                }));
+    /// Poll the images and append each whole message as an event, of a long one only its beginning.
+    pub fn poll_into(&self, limit: usize, events: &mut Vec<Event>) -> Result<usize> {
+        let subscription_registration_id = self.0.registration_id;
+        let for_requests = || Assembler::keeping(MAX_REQUEST_LENGTH);
+        self.poll_fragments(limit, |assemblers, payload, fragment| {
+            let header = Header::new(&fragment.values, fragment.position, None);
+            let Some(image_correlation_id) = fragment.image_correlation_id() else {
+                return;
             };
-            let polled = image.poll(limit, &mut |payload, values, position| {
-                let header = Header::new(values, position, None);
-                assembler.on_fragment(payload, header, position, &mut on_message);
-            });
-            fragments += polled.unwrap_or(0);
-        }
-        fragments
+            assembler_of(assemblers, header.session_id, for_requests).on_fragment(
+                payload,
+                header,
+                fragment.position,
+                &mut |payload, first, _| {
+                    events.push(Event::Message(ControlMessage {
+                        subscription_registration_id,
+                        image_correlation_id,
+                        session_id: first.session_id,
+                        payload: payload.to_vec(),
+                    }));
+                },
+            );
+        })
     }
 
     /// Poll fragments of all images and collect the messages they complete.
@@ -97,15 +93,33 @@ impl Subscription {
         recorded_as: Option<RecordedAs>,
         messages: &mut Messages,
     ) -> Result<usize> {
+        self.poll_fragments(limit, |assemblers, payload, fragment| {
+            let header = Header::new(&fragment.values, fragment.position, recorded_as);
+            assembler_of(
+                assemblers,
+                fragment.values.frame.session_id,
+                Assembler::default,
+            )
+            .on_fragment(
+                payload,
+                header,
+                fragment.position,
+                &mut |payload, first, end| messages.push(payload, first, end),
+            );
+        })
+    }
+
+    /// Poll up to `limit` fragments of all images; return how many there were.
+    fn poll_fragments(
+        &self,
+        limit: usize,
+        mut handle: impl FnMut(&mut Assemblers, &[u8], &Fragment),
+    ) -> Result<usize> {
         let mut images = self.0.listening.images();
         let assemblers = &mut images.assemblers;
-        let mut handle = |payload: &[u8], values: &c::aeron_header_values_t, position: i64| {
-            let header = Header::new(values, position, recorded_as);
-            let mut push = |payload: &[u8], first: &Header, end| messages.push(payload, first, end);
-            assembler_of(assemblers, values.frame.session_id)
-                .on_fragment(payload, header, position, &mut push);
-        };
-        let mut handler: &mut dyn FnMut(&[u8], &c::aeron_header_values_t, i64) = &mut handle;
+        let mut handle =
+            |payload: &[u8], fragment: &Fragment| handle(assemblers, payload, fragment);
+        let mut handler: &mut dyn FnMut(&[u8], &Fragment) = &mut handle;
         let clientd = (&raw mut handler).cast::<c_void>();
         // SAFETY: the pointer is valid within the call and the handler outlives it; the lock on
         // the images keeps other readers of C's image lists away.
@@ -159,11 +173,15 @@ impl Subscription {
 
 /// The assembler of a session. A new one replaces those that are not within a message: sessions
 /// come and go while the subscription is open.
-fn assembler_of(assemblers: &mut HashMap<i32, Assembler>, session_id: i32) -> &mut Assembler {
+fn assembler_of(
+    assemblers: &mut Assemblers,
+    session_id: i32,
+    new: impl FnOnce() -> Assembler,
+) -> &mut Assembler {
     if !assemblers.contains_key(&session_id) {
         assemblers.retain(|_, assembler| assembler.is_in_message());
     }
-    assemblers.entry(session_id).or_default()
+    assemblers.entry(session_id).or_insert_with(new)
 }
 
 impl Shared {

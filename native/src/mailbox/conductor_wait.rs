@@ -54,12 +54,13 @@ fn wait(
         let is_answered = subscriptions.first().is_some_and(Subscription::help_client);
         let mut messages = Vec::new();
         for subscription in subscriptions {
-            subscription.poll_into(fragment_limit, &mut messages);
+            // One that is closed has no messages; an event says why.
+            let _ = subscription.poll_into(fragment_limit, &mut messages);
         }
         let mut events = Vec::new();
         let mut is_over = mailbox.take(&mut events) || is_answered;
         if !messages.is_empty() {
-            // Images are announced before their messages; losses follow them.
+            // The loss of an image follows its messages.
             let is_loss = |event: &Event| matches!(event, Event::ImageUnavailable(_));
             let (losses, others): (Vec<_>, Vec<_>) = events.into_iter().partition(is_loss);
             events = [others, messages, losses].into_iter().flatten().collect();
