@@ -20,6 +20,10 @@ from support.processes import FAST_ARCHIVE, ROOT, free_port
 from aerotape.context import Closing
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+IPC = "aeron:ipc"
+# Control streams: over UDP, and over IPC.
+STREAM_ID = 10
+LOCAL_STREAM_ID = 110
 
 
 class Child(Closing):
@@ -107,6 +111,10 @@ class BenchedArchive:
         self.archive_dir = archive_dir
         self.control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
 
+    def control_address(self, media: str) -> tuple[str, int]:
+        """Return channel and stream of requests over "ipc" or "udp"."""
+        return (IPC, LOCAL_STREAM_ID) if media == "ipc" else (self.control_channel, STREAM_ID)
+
     def start(
         self, driver: str, properties: Mapping[str, str], *, await_ready: bool = True
     ) -> Child:
@@ -115,6 +123,7 @@ class BenchedArchive:
             "aeron.archive.threading.mode": FAST_ARCHIVE["aeron.archive.threading.mode"],
             "aeron.archive.replication.channel": FAST_ARCHIVE["aeron.archive.replication.channel"],
             "aeron.archive.control.channel": self.control_channel,
+            "aeron.archive.local.control.stream.id": str(LOCAL_STREAM_ID),
             "aeron.dir.delete.on.start": "true" if driver == "embedded" else "false",
             **properties,
         }

@@ -5,7 +5,7 @@
                                   [--term-length 64m] [--warm-up N] [--json]
 
 The archives run alternately, one at a time, on a C media driver or with an embedded one (C in ours,
-Java in theirs), and a Java client that never sleeps sends requests. Measured are recordings listed
+Java in theirs), and a busy Java client sends requests. Measured are recordings listed
 by id (`find`, calls per second), lifecycles of recordings (`cycle`: new publication, start, one
 message recorded, stop, close; per second) and the time from a replay request to its first fragment
 (`replay`), each for a second, after some seconds of warm-up. Ratios are ours to theirs: above 1 for
@@ -31,33 +31,24 @@ from bench.running import NAMES, in_turns, median_ratio, memory_folder, options_
 
 RATES = ("find", "cycle")
 TIMES = ("replay",)
-IPC = "aeron:ipc"
-# Control streams: over UDP, and over IPC.
-STREAM_ID = 10
-LOCAL_STREAM_ID = 110
 
 
 def measure(name: str, folder: Path, options: Namespace) -> dict[str, list[float]]:
     """Start an archive and its client, and return the figures of each measurement."""
     aeron_dir, archive_dir = folder / "aeron", folder / f"archive-{name}"
     archive = BenchedArchive(name, aeron_dir, archive_dir)
-    properties = {
-        "aeron.archive.local.control.stream.id": str(LOCAL_STREAM_ID),
-        "aeron.threading.mode": "SHARED",
-    }
-    address = (archive.control_channel, STREAM_ID) if options.udp else (IPC, LOCAL_STREAM_ID)
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, archive_dir, ignore_errors=True)
         if options.driver == "external":
             stack.enter_context(media_driver(aeron_dir))
-        stack.enter_context(archive.start(options.driver, properties))
+        stack.enter_context(archive.start(options.driver, {"aeron.threading.mode": "SHARED"}))
         printed = run_java_client(
             "Control",
             options.warm_up,
             ",".join(options.measure),
             options.term_length,
             aeron_dir,
-            *address,
+            *archive.control_address("udp" if options.udp else "ipc"),
             timeout_s=60 + 4 * (options.warm_up + 1) * len(options.measure),
         )
     lines = (line.split(" ") for line in printed.splitlines())

@@ -28,8 +28,15 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.archives import BenchedArchive, Child, idle_cpu_percent, media_driver
-from bench.listing import LOCAL_STREAM_ID, make_catalog
+from bench.archives import (
+    IPC,
+    LOCAL_STREAM_ID,
+    BenchedArchive,
+    Child,
+    idle_cpu_percent,
+    media_driver,
+)
+from bench.listing import make_catalog
 from bench.recording import Streams, record_once
 from bench.running import (
     NAMES,
@@ -86,7 +93,7 @@ def catalog(name: str, count: int, folder: Path) -> Figures:
     try:
         with media_driver(aeron_dir):
             begun_s = time.perf_counter()
-            with archive.start("external", _local()) as child:
+            with archive.start("external", {}) as child:
                 start_s = time.perf_counter() - begun_s
                 with _connected(aeron_dir) as client:
                     [first] = client.list_recordings(0, 1)
@@ -119,7 +126,7 @@ def clients(name: str, count: int, folder: Path) -> Figures:
     try:
         with (
             media_driver(aeron_dir),
-            archive.start("external", _local()) as child,
+            archive.start("external", {}) as child,
             aerotape.Aeron(str(aeron_dir)) as aeron,
         ):
             begun_s = time.perf_counter()
@@ -142,14 +149,10 @@ def clients(name: str, count: int, folder: Path) -> Figures:
         shutil.rmtree(archive_dir)
 
 
-def _local() -> dict[str, str]:
-    return {"aeron.archive.local.control.stream.id": str(LOCAL_STREAM_ID)}
-
-
 def _connected(aeron_dir: Path, aeron: aerotape.Aeron | None = None) -> aerotape.ArchiveClient:
     given = {"aeron_dir": str(aeron_dir)} if aeron is None else {"aeron": aeron}
     return aerotape.connect(
-        control_request_channel="aeron:ipc",
+        control_request_channel=IPC,
         control_request_stream_id=LOCAL_STREAM_ID,
         timeout_ns=60_000_000_000,
         **given,

@@ -21,15 +21,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.archives import BenchedArchive, media_driver, run_java_client
+from bench.archives import IPC, BenchedArchive, media_driver, run_java_client
 from bench.running import NAMES, Report, in_turns, median_ratio, memory_folder, options_parser
 
 from aerotape.catalog.file.catalog import Catalog
 
-IPC = "aeron:ipc"
-# Control streams: over UDP, and over IPC.
-STREAM_ID = 10
-LOCAL_STREAM_ID = 110
 WAYS = ("all", "by id", "for uri")
 LINE = (
     "{media} {recordings:6} recordings, {way:7}: aerotape {aerotape_per_s:9.0f}/s, "
@@ -67,10 +63,8 @@ def list_recordings(
     aeron_dir, archive_dir = folder / "aeron", folder / f"archive-{name}"
     make_catalog(archive_dir, recordings)
     archive = BenchedArchive(name, aeron_dir, archive_dir)
-    local = {"aeron.archive.local.control.stream.id": str(LOCAL_STREAM_ID)}
-    address = (IPC, LOCAL_STREAM_ID) if media == "ipc" else (archive.control_channel, STREAM_ID)
     try:
-        with media_driver(aeron_dir), archive.start("external", local):
+        with media_driver(aeron_dir), archive.start("external", {}):
             printed = run_java_client(
                 "Listing",
                 aeron_dir,
@@ -78,7 +72,7 @@ def list_recordings(
                 recordings,
                 options.warm_up,
                 options.measure,
-                *address,
+                *archive.control_address(media),
                 timeout_s=120 + 10 * options.measure,
             )
     finally:

@@ -227,6 +227,46 @@ def test_mailbox_reports_losses_after_messages(driver: _native.MediaDriver) -> N
     client.close()
 
 
+def allocated_kib() -> int:
+    """Return the memory of this process that is not mapped from files."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.findall(r"^RssAnon:\s+(\d+) kB", status, re.MULTILINE)[0])
+
+
+def test_an_unfinished_message_goes_with_its_image(driver: _native.MediaDriver) -> None:
+    """Publishers that are gone within a message leave none of its bytes in memory."""
+    mailbox = _native.Mailbox()
+    client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
+    subscription = client.add_subscription("aeron:ipc", 9, mailbox)
+    count = 100
+
+    def await_events(kind: type) -> None:
+        deadline, missing = time.monotonic() + 20, count
+        while missing:
+            missing -= [type(each) for each in mailbox.wait([subscription], 0, 0)].count(kind)
+            assert time.monotonic() < deadline, f"{missing} {kind} are missing"
+
+    def begin_messages() -> None:
+        """Read 20 of the 44 fragments of messages, then revoke their publications."""
+        channel = "aeron:ipc?term-length=1m"
+        publications = [client.add_exclusive_publication(channel, 9) for _ in range(count)]
+        for publication in publications:
+            assert publication.offer_within(bytes(60_000), SECOND_NS) > 0
+        await_events(_native.ImageAvailable)
+        for _ in range(count):  # each begins with another image
+            assert mailbox.wait([subscription], 0, 20) == []
+        for publication in publications:
+            publication.revoke()
+        await_events(_native.ImageUnavailable)
+
+    begin_messages()
+    before = allocated_kib()
+    for _ in range(3):
+        begin_messages()
+    assert allocated_kib() - before < 3_000  # 8,000 and more if they were kept
+    client.close()
+
+
 def wake_ups(tasks: set[Path]) -> int:
     """Return how often threads of this process have begun to run after waiting."""
     statuses = ((task / "status").read_text() for task in tasks)

@@ -2,6 +2,7 @@
 
 use super::client::AeronClient;
 use super::{last_error, lock, write};
+use crate::assembly::{Header, RecordedAs};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
@@ -294,13 +295,22 @@ impl ImageHandle {
 
 /// A fragment that is being polled.
 pub(super) struct Fragment {
-    pub values: c::aeron_header_values_t,
+    values: c::aeron_header_values_t,
     /// After it, bytes.
     pub position: i64,
     image: *mut c::aeron_image_t,
 }
 
 impl Fragment {
+    /// The session of its publication, also when it is replayed.
+    pub fn session_id(&self) -> i32 {
+        self.values.frame.session_id
+    }
+
+    pub fn header(&self, recorded_as: Option<RecordedAs>) -> Header {
+        Header::new(&self.values, self.position, recorded_as)
+    }
+
     /// The correlation id of its image.
     pub fn image_correlation_id(&self) -> Option<i64> {
         let mut constants = MaybeUninit::<c::aeron_image_constants_t>::uninit();

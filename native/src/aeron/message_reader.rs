@@ -3,7 +3,7 @@
 use super::image::Image;
 use super::lock;
 use super::waiting::wait_within;
-use crate::assembly::{Assembler, Header, Messages, RecordedAs};
+use crate::assembly::{Assembler, Messages, RecordedAs};
 use crate::errors::Result;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -57,7 +57,7 @@ impl MessageReader {
                 image.bounded_poll(limit_position, fragment_limit, &mut |payload, fragment| {
                     let position = fragment.position;
                     *taken = position;
-                    let header = Header::new(&fragment.values, position, recorded_as);
+                    let header = fragment.header(recorded_as);
                     assembler.on_fragment(payload, header, position, &mut |payload, first, end| {
                         messages.push(payload, first, end);
                     });

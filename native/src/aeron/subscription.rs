@@ -63,62 +63,53 @@ impl Subscription {
 
     /// Poll the images and append each whole message as an event, of a long one only its beginning.
     pub fn poll_into(&self, limit: usize, events: &mut Vec<Event>) -> Result<usize> {
-        let subscription_registration_id = self.0.registration_id;
         let for_requests = || Assembler::keeping(MAX_REQUEST_LENGTH);
-        self.poll_fragments(limit, |assemblers, payload, fragment| {
-            let header = Header::new(&fragment.values, fragment.position, None);
-            let Some(image_correlation_id) = fragment.image_correlation_id() else {
-                return;
-            };
-            assembler_of(assemblers, header.session_id, for_requests).on_fragment(
-                payload,
-                header,
-                fragment.position,
-                &mut |payload, first, _| {
-                    events.push(Event::Message(ControlMessage {
-                        subscription_registration_id,
-                        image_correlation_id,
-                        session_id: first.session_id,
-                        payload: payload.to_vec(),
-                    }));
-                },
-            );
+        self.poll_messages(limit, None, for_requests, |fragment, payload, first| {
+            if let Some(image_correlation_id) = fragment.image_correlation_id() {
+                events.push(Event::Message(ControlMessage {
+                    subscription_registration_id: self.0.registration_id,
+                    image_correlation_id,
+                    session_id: first.session_id,
+                    payload: payload.to_vec(),
+                }));
+            }
         })
     }
 
-    /// Poll fragments of all images and collect the messages they complete.
+    /// Poll the images and collect the whole messages.
     fn collect(
         &self,
         limit: usize,
         recorded_as: Option<RecordedAs>,
         messages: &mut Messages,
     ) -> Result<usize> {
-        self.poll_fragments(limit, |assemblers, payload, fragment| {
-            let header = Header::new(&fragment.values, fragment.position, recorded_as);
-            assembler_of(
-                assemblers,
-                fragment.values.frame.session_id,
-                Assembler::default,
-            )
-            .on_fragment(
-                payload,
-                header,
-                fragment.position,
-                &mut |payload, first, end| messages.push(payload, first, end),
-            );
-        })
+        self.poll_messages(
+            limit,
+            recorded_as,
+            Assembler::default,
+            |fragment, payload, first| messages.push(payload, first, fragment.position),
+        )
     }
 
-    /// Poll up to `limit` fragments of all images; return how many there were.
-    fn poll_fragments(
+    /// Poll up to `limit` fragments of all images; return how many there were. Each message is
+    /// handed on with its last fragment and the header of its first one.
+    fn poll_messages(
         &self,
         limit: usize,
-        mut handle: impl FnMut(&mut Assemblers, &[u8], &Fragment),
+        recorded_as: Option<RecordedAs>,
+        new_assembler: impl Fn() -> Assembler,
+        mut on_message: impl FnMut(&Fragment, &[u8], &Header),
     ) -> Result<usize> {
         let mut images = self.0.listening.images();
         let assemblers = &mut images.assemblers;
-        let mut handle =
-            |payload: &[u8], fragment: &Fragment| handle(assemblers, payload, fragment);
+        let mut handle = |payload: &[u8], fragment: &Fragment| {
+            assembler_of(assemblers, fragment.session_id(), &new_assembler).on_fragment(
+                payload,
+                fragment.header(recorded_as),
+                fragment.position,
+                &mut |payload, first, _| on_message(fragment, payload, first),
+            );
+        };
         let mut handler: &mut dyn FnMut(&[u8], &Fragment) = &mut handle;
         let clientd = (&raw mut handler).cast::<c_void>();
         // SAFETY: the pointer is valid within the call and the handler outlives it; the lock on

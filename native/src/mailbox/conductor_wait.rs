@@ -54,7 +54,7 @@ fn wait(
         let is_answered = subscriptions.first().is_some_and(Subscription::help_client);
         let mut messages = Vec::new();
         for subscription in subscriptions {
-            // One that is closed has no messages; an event says why.
+            // Fails when it is closed: then there are no messages.
             let _ = subscription.poll_into(fragment_limit, &mut messages);
         }
         let mut events = Vec::new();

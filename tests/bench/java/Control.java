@@ -19,8 +19,8 @@ import java.util.Random;
  *
  * Arguments: warm-ups, measurements (comma separated), term length of streams, aeron directory, control channel and
  * control stream id. Each measurement is made once more than it is warmed up, and prints one line of the last time:
- * its name, and a rate or, for replays, the nanoseconds of each. The client never sleeps: its Aeron conductor runs
- * in this thread.
+ * its name, and a rate or, for replays, the nanoseconds of each. The client yields while it waits, and its Aeron
+ * conductor runs in this thread.
  */
 public final class Control
 {
