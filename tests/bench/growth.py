@@ -245,6 +245,8 @@ def main() -> int:
     parser.add_argument("--bytes", type=int, default=512 << 20, help="frames in a flood, bytes")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="write plots there")
     options = parser.parse_args()
+    if options.plots is not None:
+        options.plots.mkdir(parents=True, exist_ok=True)
     compile_package()
     report = Report("growth", "{part:8} {count:8}: {text}", as_json=options.json)
     for part in options.parts:
