@@ -365,9 +365,10 @@ class Replays:
             if session.key == recording_id:
                 self._pending.remove(session)
                 session.pending.close()
+                # A client looks the recording up once more after this code.
                 session.requester.send_error(
                     session.correlation_id,
-                    ErrorCode.GENERIC,
+                    ErrorCode.INVALID_POSITION,
                     f"recording {recording_id} has been changed before its replay began",
                 )
         ending = [

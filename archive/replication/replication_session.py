@@ -46,7 +46,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
-from aerotape.errors import ArchiveError, ClosedError
+from aerotape.errors import ArchiveError, ClosedError, InvalidPositionError
 from aerotape.frame_header import to_int32
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
@@ -153,9 +153,7 @@ class ReplicationSession:
         self._opening.close()
         if self._replicating is not None:
             self._replicating.close()
-        if self._recording is not None:
-            self.recordings.stop_subscription(self._recording.registration_id)
-            self._recording = None
+        self._stop_recording()
         if self._source is not None:
             if self._src_replay_id is not None:
                 self._source.send_unanswered(stop_replay(self._src_replay_id))
@@ -165,6 +163,30 @@ class ReplicationSession:
     # ---- the task -----------------------------------------------------------------------------
 
     def _replicate(self, session: ClientSession) -> Task[None]:
+        try:
+            begun = yield from self._begin(session)
+        except InvalidPositionError:
+            # The source may have changed since it was described: stopped, lost segments, ...
+            self._stop_recording()
+            begun = yield from self._begin(session)
+        if begun is None:
+            return
+        subscription, image, live_position = begun
+        try:
+            if live_position is None:
+                yield from self._follow(image)
+            else:
+                yield from live_join.catch_up(image, live_position)
+                yield from self._join_live(session, image, subscription)
+        finally:
+            image.release()
+
+    def _begin(self, session: ClientSession) -> Task[tuple[Subscription, Image, int | None] | None]:
+        """Describe the source, and record a replay of what is missing; None: nothing is.
+
+        Returns:
+            The recording's subscription and image, and the position of the live stream to join.
+        """
         source = yield from source_descriptor(session, self.request.src_recording_id)
         self._src_stop_position = source.stop_position
         yield from self.recordings.gate.await_open()
@@ -176,7 +198,7 @@ class ReplicationSession:
             self.catalog.stop_position(self.dst_recording_id),
         ):
             self._signal(source.stop_position, RecordingSignal.SYNC)
-            return
+            return None
         live_position = None
         if self.request.live_destination:
             live_position = yield from source_position(session, source.recording_id)
@@ -205,14 +227,7 @@ class ReplicationSession:
                 subscription, replay_destination(self.request), session.timeout_ns
             )
         image = yield from self._replay(session, source, begin, session_id, subscription)
-        try:
-            if live_position is None:
-                yield from self._follow(image)
-            else:
-                yield from live_join.catch_up(image, live_position)
-                yield from self._join_live(session, image, subscription)
-        finally:
-            image.release()
+        return subscription, image, live_position
 
     def _prepare(self, source: RecordingDescriptor) -> int:
         """Create or check the recording to extend; return the position where it continues."""
@@ -332,6 +347,11 @@ class ReplicationSession:
         self._signal(position, RecordingSignal.MERGE)
 
     # ---- within -------------------------------------------------------------------------------
+
+    def _stop_recording(self) -> None:
+        if self._recording is not None:
+            self.recordings.stop_subscription(self._recording.registration_id)
+            self._recording = None
 
     def _is_synced(self, position: int) -> bool:
         return NULL_POSITION < self._src_stop_position <= position

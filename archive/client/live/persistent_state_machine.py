@@ -68,6 +68,8 @@ class PersistentStateMachine:
     fragment_limit: int = field(default=0, init=False)
     slice_ns: int = field(default=0, init=False)
     _reader: _native.MessageReader = field(default_factory=_native.MessageReader, init=False)
+    # What FROM_START was at the last look-up.
+    _begun_at: int = field(default=FROM_START, init=False)
     # The highest position of a publisher so far.
     _seen_live: int = field(default=NULL_POSITION, init=False)
 
@@ -116,23 +118,28 @@ class PersistentStateMachine:
     def _until_live(self) -> Task[_native.Image | None]:
         """Read from the recording until the live stream is joined; None: start again."""
         session = yield from self._connected()
-        recording = yield from self._look_up(session)
-        stopped_at = recording.stop_position
-        is_at_end = stopped_at != NULL_POSITION and self.position == stopped_at
-        if self.position == FROM_LIVE or is_at_end:
-            return (yield from self._join_live(session, recording))
-        if stopped_at == NULL_POSITION and (yield from self._waits_for_recorder(session)):
-            return None
-        try:
-            return (yield from self._replay(session, recording))
-        except errors.InvalidPositionError as error:
-            raise self._terminal(Reason.INVALID_START_POSITION, str(error)) from error
-        except errors.UnknownRecordingError as error:
-            raise self._terminal(Reason.RECORDING_NOT_FOUND, str(error)) from error
-        except errors.ReplayError as error:
-            # It had started: another one may continue at its position.
-            self.report(error)
-            return None
+        is_refused = False
+        while True:
+            recording = yield from self._look_up(session)
+            stopped_at = recording.stop_position
+            is_at_end = stopped_at != NULL_POSITION and self.position == stopped_at
+            if self.position == FROM_LIVE or is_at_end:
+                return (yield from self._join_live(session, recording))
+            try:
+                if stopped_at == NULL_POSITION and (yield from self._waits_for_recorder(session)):
+                    return None
+                return (yield from self._replay(session, recording))
+            except errors.InvalidPositionError as error:
+                # The recording may have changed since the look-up: stopped, lost segments, ...
+                if is_refused:
+                    raise self._terminal(Reason.INVALID_START_POSITION, str(error)) from error
+                is_refused = True
+            except errors.UnknownRecordingError as error:
+                raise self._terminal(Reason.RECORDING_NOT_FOUND, str(error)) from error
+            except errors.ReplayError as error:
+                # It had started: another one may continue at its position.
+                self.report(error)
+                return None
 
     def _connected(self) -> Task[ClientSession]:
         while (session := self.connection.session) is None:
@@ -162,8 +169,9 @@ class PersistentStateMachine:
                 f"the recording stopped at {stop}, but the live stream has reached "
                 f"{self._seen_live}",
             )
-        if self.position == FROM_START:
-            self.position = start
+        if self.options.start == FROM_START and self.position == self._begun_at:
+            # Nothing has been read, and the start may have moved since the last look-up.
+            self._begun_at = self.position = start
         if self.position >= 0:
             if self.position < start:
                 raise self._terminal(

@@ -72,6 +72,7 @@ class ReplayMergeOptions:
 
     Attributes:
         position: the start, bytes: the beginning of a frame.
+        is_from_start: whether that is the recording's start, which may move before the replay.
         replay_channel: the channel of the replay; the endpoint is filled in.
         replay_destination: where the subscription receives the replay; may have port 0.
         live_destination: where it receives the live stream.
@@ -80,6 +81,7 @@ class ReplayMergeOptions:
 
     recording_id: int
     position: int
+    is_from_start: bool
     replay_channel: str
     replay_destination: str
     live_destination: str
@@ -310,9 +312,8 @@ class ReplayMerge(ImageReader, Closing):
     def _replay(self, channel: ChannelUri) -> Task[_native.Image]:
         recording_id, stream_id = self._options.recording_id, self._subscription.stream_id
         target = ReplayTarget(str(channel), stream_id)
-        answer = yield from start_replay(
-            self._session, recording_id, target, position=self._options.position
-        )
+        position = None if self._options.is_from_start else self._options.position
+        answer = yield from start_replay(self._session, recording_id, target, position=position)
         self._replay_session_id = answer.relevant_id
         self._progress_ns = time.monotonic_ns()
         session_id = to_int32(answer.relevant_id)
@@ -417,6 +418,7 @@ def open_replay_merge(
     options = ReplayMergeOptions(
         recording_id,
         descriptor.start_position if position is None else position,
+        position is None,
         replay_channel or f"aeron:udp?session-id={session_id}",
         replay_destination,
         live_destination,

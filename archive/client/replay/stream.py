@@ -33,6 +33,7 @@ from aerotape.errors import (
     ArchiveError,
     ClosedError,
     ConfigurationError,
+    InvalidPositionError,
     ReplayError,
     UnknownRecordingError,
 )
@@ -316,14 +317,43 @@ def open_replay(
     if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
     check_scope(session, target.scope_id, target.limit_counter_id)
-    recording = yield from list_recording(session, recording_id, target.scope_id)
-    if recording is None:
-        unknown = ErrorCode.UNKNOWN_RECORDING
-        raise UnknownRecordingError(
-            f"cannot replay recording {recording_id}: there is no such recording "
-            f"(error code {unknown} {unknown.name})",
-            recording_id,
-        )
+    is_refused = False
+    while True:
+        recording = yield from list_recording(session, recording_id, target.scope_id)
+        if recording is None:
+            unknown = ErrorCode.UNKNOWN_RECORDING
+            raise UnknownRecordingError(
+                f"cannot replay recording {recording_id}: there is no such recording "
+                f"(error code {unknown} {unknown.name})",
+                recording_id,
+            )
+        begin, end, is_live = yield from _range(session, recording, start, length, follow)
+        if not is_live and begin == end:
+            # An empty replay of the reference never ends, so it is not requested.
+            return ReplayStream(session, recording, begin, end)
+        wait_ns = timeout_ns
+        if wait_ns is None and not is_live and target.limit_counter_id is None:
+            wait_ns = session.timeout_ns
+        stream = ReplayStream(session, recording, begin, end, wait_ns)
+        try:
+            yield from stream.open(target)
+            return stream
+        except InvalidPositionError:
+            # The recording may have changed since it was looked up: stopped, lost segments, ...
+            if is_refused:
+                raise
+            is_refused = True
+
+
+def _range(
+    session: ClientSession,
+    recording: RecordingDescriptor,
+    start: int | None,
+    length: int | None,
+    follow: bool,
+) -> Task[tuple[int, int | None, bool]]:
+    """Return where a replay begins and ends, bytes, and whether it follows a live recording."""
+    recording_id = recording.recording_id
     if start is None:
         start = recording.start_position
         if start < 0:
@@ -331,22 +361,15 @@ def open_replay(
                 f"cannot replay recording {recording_id}: the archive reports the invalid "
                 f"start position {start}; its catalog entry is damaged"
             )
+    end = None if length is None else start + length
     stop = recording.stop_position
     is_live = stop == NULL_POSITION
     if is_live and not follow:
         stop = yield from exchange(session, max_recorded_position(recording_id))
         is_live = False
-    end = None if length is None else start + length
     if not is_live:
         end = stop if end is None else min(end, stop)
-        if start == end:
-            # An empty replay of the reference never ends, so it is not requested.
-            return ReplayStream(session, recording, start, end)
-    if timeout_ns is None and not is_live and target.limit_counter_id is None:
-        timeout_ns = session.timeout_ns
-    stream = ReplayStream(session, recording, start, end, timeout_ns)
-    yield from stream.open(target)
-    return stream
+    return start, end, is_live
 
 
 class ReplayProperties:
