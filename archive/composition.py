@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.control.services import Services
 from aerotape.archive.extensions import Extensions
+from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import SegmentDeletions
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from aerotape.archive.control.signals import SignalAudience
     from aerotape.archive.counters import ArchiveCounters
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.recording.file_worker import FileWorker
     from aerotape.archive.recording.storage import StorageSpace
     from aerotape.archive.security.authorisation import GuardedAuthorisation
     from aerotape.catalog.file.catalog import Catalog
@@ -152,6 +152,7 @@ def compose_services(
         segments=segments,
         removals=removals,
         gate=gate,
+        imports=FileWorker("archive-imports", mailbox.wake),
         tasks=tasks,
         extensions=Extensions(),
         errors=errors,

@@ -81,6 +81,7 @@ class Conductor:
         self.recordings, self.replays = services.recordings, services.replays
         self._deletions = services.segments.deletions
         self._replications, self._gate = services.replications, services.gate
+        self._imports = services.imports
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
             replay_tokens=services.replay_tokens,
@@ -158,7 +159,8 @@ class Conductor:
         if begin_ns >= self._mark_file_due_ns:
             self._mark_file_due_ns = begin_ns + MARK_FILE_UPDATE_INTERVAL_MS * 1_000_000
             self._update_mark_file()
-            self._storage.watch()
+            if self._gate.is_open():
+                self._storage.watch()
         self._resources.counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
 
     def _update_mark_file(self) -> None:
@@ -288,6 +290,7 @@ class Conductor:
             if isinstance(event, _native.RecordingStopped | _native.RecordingSynced):
                 self._quietly(partial(self._handle, event))
         self._quietly(self._files.close)
+        self._quietly(self._imports.close)
         self._quietly(self._deletions.close)
         for agent in self._agents.values():
             self._quietly(agent.close)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.extensions import Extensions
+    from aerotape.archive.recording.file_worker import FileWorker
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.removal import Removals
     from aerotape.archive.recording.segments.moves import SegmentMoves
@@ -28,6 +29,7 @@ class Services:
     """What a request handler may query and change.
 
     Attributes:
+        imports: the thread that reads the directories of imported recordings.
         tasks: what takes longer than a duty cycle.
         next_id: returns an unused id for a control session or a replication.
     """
@@ -42,6 +44,7 @@ class Services:
     segments: SegmentMoves
     removals: Removals
     gate: StorageGate
+    imports: FileWorker
     tasks: BackgroundTasks
     extensions: Extensions
     errors: ErrorLog

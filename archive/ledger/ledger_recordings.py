@@ -291,6 +291,7 @@ class LedgerRecordings:
         ledger = metadata.ledger
         end = (yield from self.last_entry(metadata)) if is_closed else None
         yield from self._worker.change(lambda store: store.set_replica(ledger, replica, end))
+        yield from self._recordings.gate.await_open()
         mark_closed(self._catalog, metadata.recording_id, self._errors, is_closed=is_closed)
 
     def last_entry(self, metadata: LedgerMetadata) -> Task[EntryMark]:
@@ -305,6 +306,7 @@ class LedgerRecordings:
         """Store that a ledger whose recording has stopped is closed; return its last entry."""
         end = yield from self.last_entry(metadata)
         yield from self._worker.change(lambda store: store.set_closed(metadata.ledger, end))
+        yield from self._recordings.gate.await_open()
         mark_closed(self._catalog, metadata.recording_id, self._errors)
         return end
 

@@ -16,7 +16,7 @@ from aerotape.archive.recording.durability import force_catalog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.waiting import Pause, Task, await_future
 from aerotape.catalog.scope_layout import imported_directory, imported_ids
-from aerotape.errors import AerotapeError, UnknownLedgerError
+from aerotape.errors import AerotapeError, LedgerExistsError, UnknownLedgerError
 from aerotape.qualified_id import QualifiedId
 
 if TYPE_CHECKING:
@@ -113,6 +113,24 @@ class LedgerWorker:
             change(store)
 
         yield from self.call(make)
+
+    def add(self, metadata: LedgerMetadata) -> Task[None]:
+        """Add a ledger; it is on storage at the end.
+
+        Raises:
+            LedgerExistsError: its id is that of a ledger or of an imported recording.
+            StorageError: the database cannot be written.
+        """
+        ledger = metadata.ledger
+
+        def add() -> None:
+            if imported_directory(self._archive_dir, ledger).exists():
+                raise LedgerExistsError(f"{ledger} is the id of an imported recording", ledger)
+            store = self._open(create=True)
+            assert store is not None
+            store.add(metadata)
+
+        yield from self.call(add)
 
     def promise(self, ledger: QualifiedId, epoch: Epoch, own: str) -> Task[Replica]:
         """Promise an epoch of a ledger, as `MetadataStore.promise`; it is on storage at the end."""

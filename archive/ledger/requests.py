@@ -13,11 +13,11 @@ from aerotape.archive.ledger.metadata import LedgerMetadata, check_quorums, hash
 from aerotape.archive.ledger.mirrors.follower import MirrorSource
 from aerotape.archive.ledger.mirrors.replica import MirrorStep, Replica
 from aerotape.archive.ledger.service import LedgerService
-from aerotape.catalog.scope_layout import imported_directory, unsigned
+from aerotape.catalog.scope_layout import unsigned
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation
-from aerotape.errors import ArchiveError, ConfigurationError, LedgerExistsError
+from aerotape.errors import ArchiveError, ConfigurationError
 from aerotape.protocol import ErrorCode
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
@@ -89,8 +89,6 @@ def _create(
         raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
     _check_mirrors(services, session, mirrors, mirror_channels)
     ledger = _ledger(request)
-    if imported_directory(services.archive_dir, ledger).exists():
-        raise LedgerExistsError(f"{ledger} is the id of an imported recording", ledger)
     metadata = LedgerMetadata(
         ledger,
         request.ledger_type,

@@ -151,7 +151,7 @@ class LedgerService:
             own = self._leader.own_channel(metadata.ledger)
             metadata = replace(metadata, replica=metadata.replica.named(own))
             check_quorums(metadata)
-        yield from self._worker.change(lambda store: store.add(metadata))
+        yield from self._worker.add(metadata)
         return 0
 
     def info(

@@ -182,7 +182,6 @@ class Replays:
         if request.limit_counter_id is not None:
             limit_position = self._counters.value(request.limit_counter_id)
         elif (recording := self.recordings.session(recording_id)) is not None:
-            self.recordings.poll_session(recording)
             if recording.is_starting:
                 self._waiting.append((requester, correlation_id, request))
                 return
