@@ -289,7 +289,8 @@ class Entities(Closing):
             from_seq_nr: the first event.
 
         Raises:
-            EntityError: the log is damaged, or purged where it is not replicated.
+            EntityError: the log is damaged, or purged where it is not replicated; by the iterator,
+                if the log has been replicated and purged where it is still to be read: read again.
             AeronTimeoutError: the archive does not respond.
         """
         tail, head = self._view(id)
@@ -355,7 +356,8 @@ class Entities(Closing):
 
         Args:
             from_: ``"beginning"``; ``"now"``: what is recorded from now on; or the positions of an
-                earlier change or subscription. A partition that is missing begins at 0.
+                earlier change or subscription. A partition that is missing begins at 0, which is
+                the beginning. The first step refuses a position within a record (EntityError).
             tags: only events with one of these tags, and all deletes and purges. Default: all.
             until_caught_up: end when all that was recorded at the first step has been returned;
                 else follow for ever.

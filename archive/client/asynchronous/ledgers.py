@@ -125,7 +125,8 @@ class AsyncLedgerReader(ReaderProperties, AsyncClosing):
         Raises:
             UnconfirmedEntryError: `last` is not confirmed. Not with `follow`.
             EntryError: an entry is damaged.
-            ConfigurationError: `first` is negative, or more than one past `last`.
+            ConfigurationError: `first` is negative, or more than one past `last`; with `follow`,
+                past the end of a ledger that is closed.
         """
         wanted = Wanted(first, last, max_entries, max_bytes)
         if follow:

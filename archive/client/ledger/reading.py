@@ -106,6 +106,7 @@ class LedgerReading:
 
         Raises:
             UnconfirmedEntryError: the last one may not be read.
+            ConfigurationError: the first one is more than one past the last that may be read.
         """
         info = yield from self.refresh()
         limit = info.last_add_pushed if unconfirmed else info.last_add_confirmed
@@ -121,7 +122,22 @@ class LedgerReading:
                 f" {limit}{hint}",
                 info.id,
             )
+        self._check_first(wanted.first, limit, "pushed" if unconfirmed else "confirmed")
         return (yield from self._stored(wanted.first, wanted.last_of(limit), end))
+
+    def _check_first(self, first: int, limit: int, kind: str) -> None:
+        """Refuse a first entry that is not the next one, or a lower one (ConfigurationError)."""
+        if first <= limit + 1:
+            return
+        info, hint = self.info, ""
+        pushed = -1 if info.last_add_pushed is None else info.last_add_pushed
+        if kind == "confirmed" and not info.is_closed and first <= pushed + 1:
+            hint = "; or sync the ledger, or read unconfirmed entries"
+        raise ConfigurationError(
+            f"entries {first} to the end of ledger {info.id}: its last add {kind} is {limit}; begin"
+            f" with {limit + 1} or a lower one{hint}",
+            "first",
+        )
 
     def follow(self, first: int, wanted: Wanted) -> Task[ReadPlan]:
         """Wait for confirmed entries of a ledger that may grow, and return what to replay.
@@ -131,6 +147,9 @@ class LedgerReading:
         Args:
             first: the id of the next entry.
             wanted: of these, from there.
+
+        Raises:
+            ConfigurationError: the ledger is closed, and `first` is more than one past its end.
         """
         end = wanted.last_of(_NO_LIMIT) + 1
         while True:
@@ -144,6 +163,8 @@ class LedgerReading:
                     position = yield from self._locate(start)
                 return ReadPlan(range(start, end), position, None, counter_id)
             if first <= confirmed or first >= end or info.is_closed:
+                if info.is_closed and first < end:
+                    self._check_first(first, confirmed, "confirmed")
                 last = min(end - 1, confirmed)
                 return (yield from self._stored(first, last, info.confirmed_position))
             yield Pause(_POLL_NS)

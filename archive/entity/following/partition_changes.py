@@ -41,6 +41,14 @@ if TYPE_CHECKING:
 _NO_CHANGES: Final = {ActionKind.MARK, ActionKind.SNAPSHOT}
 
 
+class _PurgedError(EntityError):
+    """The log begins at `start`, past where it is needed."""
+
+    def __init__(self, message: str, topic: str, start: int) -> None:
+        super().__init__(message, topic)
+        self.start = start
+
+
 class PartitionChanges:
     """The changes of one partition. For one thread.
 
@@ -84,10 +92,15 @@ class PartitionChanges:
             return
         try:
             while True:
-                if self._folded is None:
-                    yield from self._begin(end)
-                if (yield from self._from_log(end)):
-                    break
+                try:
+                    if self._folded is None:
+                        yield from self._begin(end)
+                    if (yield from self._from_log(end)):
+                        break
+                except _PurgedError as error:
+                    # Replicated and purged since the store was asked where to begin?
+                    if self._replicated() < error.start or self.position < error.start:
+                        raise
                 self._forget()
         except BaseException:
             self._forget()  # an action may have been applied and its change not returned
@@ -101,9 +114,9 @@ class PartitionChanges:
     def _begin(self, end: int) -> Iterator[TopicChange]:
         """Yield the changes that the store has, and set where the log is to be read."""
         partition, client, store = self._partition, self._client, self._store
-        pointer = None if store is None else store.pointer(partition.topic, partition.index)
-        replicated = 0 if pointer is None else pointer.next_position
+        # In this order: what is replicated now may be purged in a moment.
         start = client.start_position(self._recording_id)
+        replicated = self._replicated()
         check_start(partition, start, replicated, store is not None)
         if max(self.position, replicated) > end:
             end = client.max_recorded_position(self._recording_id)
@@ -120,6 +133,12 @@ class PartitionChanges:
             yield from self._from_store(store, start, replicated)
             self.position = replicated
         self._folded = replicated
+
+    def _replicated(self) -> int:
+        """Return the position up to which the store has the log, bytes; 0 without a store."""
+        topic, index = self._partition.topic, self._partition.index
+        pointer = None if self._store is None else self._store.pointer(topic, index)
+        return 0 if pointer is None else pointer.next_position
 
     # -- the store -----------------------------------------------------------------------------
 
@@ -148,6 +167,7 @@ class PartitionChanges:
         scanned_from = max(start, begin - begin % self._term_length)
         with closing(self._actions(scanned_from, end)) as actions:
             for message, header in actions:
+                self._check_within(message)
                 if message.position < begin:
                     continue
                 kind, offset = header.kind, message.position
@@ -177,6 +197,7 @@ class PartitionChanges:
         assert self._folded is not None
         with closing(self._actions(self._folded, end)) as actions:
             for message, header in actions:
+                self._check_within(message)
                 offset = message.position
                 change = None
                 if header.kind not in _NO_CHANGES:
@@ -233,6 +254,19 @@ class PartitionChanges:
 
     # -- both ----------------------------------------------------------------------------------
 
+    def _check_within(self, message: Message) -> None:
+        """Refuse a position within a record, which would be left out silently (EntityError).
+
+        That after its header is where a change from the store ends: the store has no end.
+        """
+        begin, end, position = message.position, message.end_position, self.position
+        if begin < position < end and position != begin + HEADER_LENGTH:
+            raise EntityError(
+                f"{self._partition} cannot be followed from {position}, within the record from "
+                f"{begin} to {end}: follow from {begin}, or from {end} without that record",
+                self._partition.topic,
+            )
+
     def _delete(self, header: ActionHeader, offset: int) -> TopicDelete:
         return TopicDelete(
             id=self._id(header.id, offset),
@@ -274,11 +308,17 @@ class PartitionChanges:
                     yield message, header
         except InvalidPositionError as error:
             start = self._client.start_position(self._recording_id)
+            if start <= begin:
+                partition = self._partition
+                raise EntityError(
+                    f"{partition} cannot be followed from {begin}: {error}", partition.topic
+                ) from error
             raise self._purged_from(begin, start) from error
 
     def _purged_from(self, begin: int, start: int) -> EntityError:
-        return EntityError(
+        return _PurgedError(
             f"{self._partition} cannot be followed from {begin}, its log begins at {start}: "
             "deletes and purges preceding that are not known; follow from the beginning",
             self._partition.topic,
+            start,
         )

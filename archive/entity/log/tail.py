@@ -7,7 +7,7 @@ they are read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 DEFAULT_BUFFER_LENGTH: Final = 16 << 20
 
 _Found = tuple[ActionHeader, int, bytes]
+
+
+class MovedToStoreError(EntityError):
+    """A part of the log that was to be read is in the store by now, and was purged from the log."""
 
 
 @dataclass(slots=True)
@@ -65,11 +69,13 @@ class Tail:
         end: int,
         statistics: LogStatistics,
         buffer_length: int = DEFAULT_BUFFER_LENGTH,
+        replicated: Callable[[], int] = lambda: 0,
     ) -> None:
         """Create an empty tail; `scan` reads the log, which is recorded up to `end`.
 
         Args:
             fold: the journal in the store, or as of a position from which the log is read.
+            replicated: returns the position up to which a store has the log now, bytes.
         """
         self.id = selector.key
         self.fold = fold
@@ -82,6 +88,7 @@ class Tail:
         self.end = end
         self._statistics = statistics
         self._buffer_length = buffer_length
+        self._replicated = replicated
         # Appends that count; None: more than may be buffered.
         self._appends: list[tuple[int, bytes]] | None = []
         self._buffered = 0
@@ -94,7 +101,8 @@ class Tail:
         """Read the log from a position, bytes.
 
         Raises:
-            EntityError: the log does not reach back so far, or has a record that is no action.
+            MovedToStoreError: the log does not reach back so far any more, but the store does.
+            EntityError: neither does, or the log has a record that is no action.
         """
         self.marks_from = begin
         before = copy(self.fold)
@@ -186,13 +194,28 @@ class Tail:
                     if header is not None:
                         yield header, message.position, message.payload
         except InvalidPositionError as error:
-            raise EntityError(
-                f"the log of {self._partition} is not replicated from {begin} on and has been "
-                f"purged there: events are lost ({error})",
-                self._partition.topic,
-            ) from error
+            raise self._refused(begin, error) from error
         finally:
             statistics.records += seen
+
+    def _refused(self, begin: int, error: InvalidPositionError) -> EntityError:
+        """Return the error of a log that cannot be read from a position, as it is now."""
+        partition = self._partition
+        start = self._client.start_position(self._recording_id)
+        if start <= begin:
+            return EntityError(f"cannot read the log of {partition}: {error}", partition.topic)
+        replicated = self._replicated()
+        if replicated >= start:
+            return MovedToStoreError(
+                f"the log of {partition} has been purged from {begin} to {start} while it was "
+                f"read, and the store has it up to {replicated}: read again",
+                partition.topic,
+            )
+        return EntityError(
+            f"the log of {partition} is not replicated from {begin} on and has been "
+            f"purged there: events are lost ({error})",
+            partition.topic,
+        )
 
 
 def records_of(append: Append, partition: int, offset: int) -> Iterator[EventRecord]:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.entity.fold import Effect, Fold
 from aerotape.archive.entity.log.known_end import Known
-from aerotape.archive.entity.log.tail import LogStatistics, Tail, check_start, of_another_log
+from aerotape.archive.entity.log.tail import (
+    LogStatistics,
+    MovedToStoreError,
+    Tail,
+    check_start,
+    of_another_log,
+)
 from aerotape.archive.entity.log.writer import PartitionWriter, RecordPosition
 from aerotape.archive.entity.partition import Partition
 from aerotape.archive.entity.records import Head
@@ -71,6 +77,14 @@ class TopicLog(Closing):
             EntityError: the log is damaged, or purged where it is not replicated.
             AeronTimeoutError: the archive does not respond.
         """
+        while True:
+            try:
+                return self._view(id, mark)
+            except MovedToStoreError:
+                # Replicated and purged since the store was read: it is read again.
+                continue
+
+    def _view(self, id: str, mark: Callable[[], bytes]) -> tuple[Tail, Head | None]:
         writer = self.writer(id)
         # First the store: what its head has, also a purge, precedes the end of the log then.
         begin, head = self._stored(writer, id, writer.position)
@@ -97,7 +111,13 @@ class TopicLog(Closing):
             end,
             self.statistics,
             self._buffer_length,
+            lambda: self._replicated(writer.partition),
         )
+
+    def _replicated(self, partition: Partition) -> int:
+        """Return the position up to which the store has the log of a partition, bytes."""
+        pointer = None if self._store is None else self._store.pointer(self._topic, partition.index)
+        return 0 if pointer is None else pointer.next_position
 
     def _stored(self, writer: PartitionWriter, id: str, end: int) -> tuple[int, Head | None]:
         """Return the position from which the log is not replicated, and the head in the store.
@@ -112,8 +132,13 @@ class TopicLog(Closing):
         pointer, head = None, None
         if self._store is not None:
             pointer, head = self._store.view(self._topic, writer.partition.index, id)
+        begin = 0
         if pointer is None:
             begin = self._client.start_position(writer.recording_id)
+            if begin > 0 and self._store is not None:
+                # It may have been replicated and purged since the store was read.
+                pointer, head = self._store.view(self._topic, writer.partition.index, id)
+        if pointer is None:
             check_start(writer.partition, begin, 0, self._store is not None)
             return begin, head
         if pointer.next_position > end:
@@ -154,11 +179,26 @@ class TopicLog(Closing):
         writer.await_recorded(place.next_position)
         if decided is not None:
             return place, *decided
-        tail = self._tail(writer, id, base.fold, place.next_position)
-        tail.scan(base.position)
+        tail = self._decisive(writer, id, place, base)
         with writer.lock:
             writer.known_end.learn(action.id, tail.fold, place.next_position)
         return place, tail.effect, tail.fold.last
+
+    def _decisive(
+        self, writer: PartitionWriter, id: str, place: RecordPosition, base: Known
+    ) -> Tail:
+        """Read the log from where a journal is known to the end of a record that was sent."""
+        while True:
+            tail = self._tail(writer, id, copy(base.fold), place.next_position)
+            try:
+                tail.scan(base.position)
+                return tail
+            except MovedToStoreError:
+                # What precedes the record is in the store, unless the record is there too.
+                begin, head = self._stored(writer, id, place.next_position)
+                if begin > place.offset:
+                    raise
+                base = Known(Fold.stored(head), begin)
 
     # -- the partitions ------------------------------------------------------------------------
 
@@ -194,9 +234,9 @@ class TopicLog(Closing):
     def _check_log(self, writer: PartitionWriter) -> None:
         """Check that what is replicated is the beginning of the log, which is not shorter."""
         partition, recording_id = writer.partition, writer.recording_id
-        pointer = None if self._store is None else self._store.pointer(self._topic, partition.index)
-        replicated = 0 if pointer is None else pointer.next_position
+        # In this order: what is replicated now may be purged in a moment.
         start = self._client.start_position(recording_id)
+        replicated = self._replicated(partition)
         check_start(partition, start, replicated, self._store is not None)
         if replicated:
             self._check_end(writer, replicated)

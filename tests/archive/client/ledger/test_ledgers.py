@@ -499,3 +499,34 @@ def test_a_closed_client(archive: ServedArchive) -> None:
             writer.add(b"y")
     assert time.monotonic() - begin_s < 10
     assert writer.last_add_confirmed == 0
+
+
+def test_a_first_entry_past_the_end_is_refused(client: aerotape.ArchiveClient) -> None:
+    """The entry after the last one is the first that may be missing; later ones are an error."""
+    with client.create_ledger("VD_JOURNAL") as writer:
+        id = writer.qualified_id
+        with client.open_ledger_read_only(id) as reader:
+            assert list(reader.read(0)) == []
+            with pytest.raises(ConfigurationError, match="last add confirmed is -1; begin with 0"):
+                list(reader.read(1))
+        for number in range(10):
+            writer.add(b"%d" % number)
+        with client.open_ledger_read_only(id) as reader:
+            assert list(reader.read_unconfirmed(10)) == []
+            with pytest.raises(ConfigurationError, match="last add pushed is 9; begin with 10"):
+                list(reader.read_unconfirmed(11))
+            with pytest.raises(ConfigurationError, match="or sync the ledger, or read unconf"):
+                list(reader.read(10))
+        writer.sync()
+        with client.open_ledger_read_only(id) as reader:
+            assert list(reader.read(10)) == []
+            assert [each.entry_id for each in reader.read(9)] == [9]
+            for options in ({}, {"max_entries": 3}):
+                with pytest.raises(ConfigurationError, match=r"entries 100 to the end of ledger"):
+                    list(reader.read(100, **options))
+    with client.open_ledger_read_only(id) as reader:
+        assert reader.is_closed
+        assert list(reader.read(10, follow=True)) == []
+        for follow in (False, True):
+            with pytest.raises(ConfigurationError, match=r"confirmed is 9; begin with 10 or a lo"):
+                list(reader.read(11, follow=follow))

@@ -415,3 +415,35 @@ def test_asyncio(archive: ServedArchive) -> None:
             assert [each async for each in tagged] == []
 
     asyncio.run(use())
+
+
+@pytest.mark.parametrize("is_replicated", [False, True])
+def test_a_position_within_a_record_is_refused(
+    client: aerotape.ArchiveClient, is_replicated: bool
+) -> None:
+    """The error names the record's begin and end, from each of which the topic can be followed."""
+    store = MemoryStore()
+    with client.entities(new_topic(), store=store if is_replicated else None) as journal:
+        first = journal.append("a", events(1))
+        second = journal.append("a", [Event(2, bytes(3_000), "binary")])
+        third = journal.append("b", events(1))
+        if is_replicated:
+            store.replicate(client, journal.topic)
+
+        def follow(position: int) -> list[tuple[Any, ...]]:
+            with journal.subscribe({0: position}, until_caught_up=True) as changes:
+                return [shown(each) for each in changes]
+
+        for record in (first, second, third):
+            begin, end = record.offset, record.next_position
+            for position in (begin + 8, begin + 31, begin + 33, end - 8, end - 1):
+                with pytest.raises(
+                    EntityError,
+                    match=f"cannot be followed from {position}, within the record from {begin} to "
+                    f"{end}: follow from {begin}, or from {end}",
+                ):
+                    follow(position)
+        assert follow(first.offset) == [("a", 1), ("a", 2), ("b", 1)]
+        assert follow(second.offset) == [("a", 2), ("b", 1)]
+        assert follow(second.next_position) == [("b", 1)]
+        assert follow(third.next_position) == []
