@@ -50,14 +50,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Restore the default of SIGINT, which is ignored in a process started in the background.
+    """Restore the defaults of SIGINT, which a shell's background jobs ignore, and of SIGTERM.
+
+    SIGHUP may stay ignored, so that a run under nohup outlives its terminal: a test that sends it
+    sets what its process inherits (`support.processes.inherited`).
 
     Examples of hypothesis have no time limit, because the machine may be busy.
     """
     hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))
     hypothesis.settings.load_profile("patient")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, default in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGTERM, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from support.daemon.control_rig import RawClient, await_true
 from support.jvm import java
+from support.processes import inherited
 
 from aerotape import _native
 from aerotape.archive.archive import Archive
@@ -74,7 +75,8 @@ def test_a_signal_stops_it_cleanly(
 ) -> None:
     """The exit code is 0, live recordings get stop positions, and the directory is unlocked at
     once."""
-    daemon = start_daemon()
+    with inherited(number, signal.SIG_DFL):
+        daemon = start_daemon()
     live = record_one(daemon.aeron_dir)
     assert daemon.stop(number) == 0
     live.aeron.close()
@@ -89,11 +91,8 @@ def test_a_signal_stops_it_cleanly(
 
 def test_an_ignored_hangup_stays_ignored(start_daemon: Callable[..., Any]) -> None:
     """Under nohup the archive outlives its terminal."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
+    with inherited(signal.SIGHUP, signal.SIG_IGN):
         daemon = start_daemon()
-    finally:
-        signal.signal(signal.SIGHUP, before)
     daemon.process.send_signal(signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):
         daemon.process.wait(2)

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import threading
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -47,6 +47,20 @@ class HarnessError(Exception):
 
 def _end_with_the_test_run() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def inherited(number: signal.Signals, disposition: signal.Handlers) -> Iterator[None]:
+    """Let processes that are started in the block have this disposition of a signal.
+
+    Otherwise they have that of the test run, which nohup, a shell's background jobs and
+    supervisors change.
+    """
+    before = signal.signal(number, disposition)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def free_port() -> int:
