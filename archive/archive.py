@@ -37,6 +37,7 @@ from aerotape.archive.security.plugins import (
     load_authenticator,
     load_authorisation_service,
 )
+from aerotape.archive.threads import show_thread_name, thread_name
 from aerotape.archive.worker_tasks import WorkerOptions
 from aerotape.catalog.durability import make_directory
 from aerotape.catalog.file.catalog import Catalog
@@ -180,7 +181,7 @@ class Archive(Closing):
             from aerotape.archive.security.users import UsersGuard
 
             addresses = OwnAddresses(self.control_channel, config.control_addresses)
-            users = UsersGuard(config.users_file, addresses)
+            users = UsersGuard(config.users_file, addresses, config.thread_naming)
             self._cleanup.callback(users.close)
             authenticator = users
             if not config.authorisation_service_supplier:
@@ -212,7 +213,7 @@ class Archive(Closing):
     def _start_parts(self, mark_file: MarkFile) -> None:
         config = self.config
         # What it calls waits for a disk that stands still, and nothing else does.
-        mark_file_worker = FileWorker("archive-mark-file", lambda: None)
+        mark_file_worker = FileWorker("mark", lambda: None, config.thread_naming)
         self._cleanup.callback(mark_file_worker.close, is_completed=True)
         mailbox = _native.Mailbox()
         client = self._open(
@@ -247,13 +248,16 @@ class Archive(Closing):
         self._conductor = Conductor(
             resources, self._authenticator, self._authorisation_service, EXTENSIONS
         )
-        self._thread = threading.Thread(
-            target=self._conductor.run, name="archive-conductor", daemon=True
-        )
+        name = thread_name("conductor", config.thread_naming)
+        self._thread = threading.Thread(target=self._conduct, args=(name,), name=name, daemon=True)
         mark_file.ready()
         with _started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
             self._thread.start()
         self._cleanup.callback(self._stop_conductor)
+
+    def _conduct(self, thread_name: str) -> None:
+        show_thread_name(thread_name)
+        self._conductor.run()
 
     def _open_catalog(self) -> Catalog:
         """Open the catalog and recover recordings that were open at a crash."""
@@ -307,9 +311,9 @@ class Archive(Closing):
     ) -> tuple[_native.SessionWorker, _native.SessionWorker]:
         config = self.config
 
-        def worker(name: str, idle: Idle | None, cycle: CycleCounters) -> _native.SessionWorker:
+        def worker(role: str, idle: Idle | None, cycle: CycleCounters) -> _native.SessionWorker:
             options = WorkerOptions(
-                name,
+                thread_name(role, config.thread_naming),
                 self.archive_dir,
                 file_io_max_length=config.file_io_max_length,
                 file_sync_level=config.file_sync_level,
@@ -328,12 +332,12 @@ class Archive(Closing):
 
         if config.threading_mode == "SHARED":
             with _started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
-                shared = worker("archive-worker", None, counters.conductor_cycle)
+                shared = worker("worker", None, counters.conductor_cycle)
             return shared, shared
         with _started_on(config.recorder_cpu, "aeron.archive.recorder.cpu.affinity"):
-            recorder = worker("archive-recorder", config.recorder_idle, counters.recorder_cycle)
+            recorder = worker("recorder", config.recorder_idle, counters.recorder_cycle)
         with _started_on(config.replayer_cpu, "aeron.archive.replayer.cpu.affinity"):
-            replayer = worker("archive-replayer", config.replayer_idle, counters.replayer_cycle)
+            replayer = worker("replayer", config.replayer_idle, counters.replayer_cycle)
         return recorder, replayer
 
     # ---- running and stopping -----------------------------------------------------------------

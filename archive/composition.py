@@ -81,11 +81,12 @@ def compose_services(
                 config.recording_events_channel, config.recording_events_stream_id
             )
         )
-    gate = StorageGate(archive_dir, mailbox.wake)
+    naming = config.thread_naming
+    gate = StorageGate(archive_dir, mailbox.wake, naming)
     locks = SegmentLocks()
     tasks = BackgroundTasks()
     deletions = SegmentDeletions(
-        locks=locks, files=files, tasks=tasks, errors=errors, wake=mailbox.wake
+        locks=locks, files=files, tasks=tasks, errors=errors, wake=mailbox.wake, naming=naming
     )
     deletions.delete_left_over(archive_dir, catalog.purged_ids())
     recordings = Recordings(
@@ -152,7 +153,7 @@ def compose_services(
         segments=segments,
         removals=removals,
         gate=gate,
-        imports=FileWorker("archive-imports", mailbox.wake),
+        imports=FileWorker("import", mailbox.wake, naming),
         tasks=tasks,
         extensions=Extensions(),
         errors=errors,
@@ -177,5 +178,6 @@ def retention_agent(
         counters=resources.counters.retention,
         wake=resources.mailbox.wake,
         audience=audience,
+        naming=config.thread_naming,
     )
     return {"retention": retention}

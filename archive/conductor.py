@@ -63,7 +63,7 @@ class Conductor:
         self._resources = resources
         self._archive_dir, self._catalog = resources.archive_dir, resources.catalog
         self._client, self._mailbox = resources.client, resources.mailbox
-        self._errors = resources.errors
+        config, self._errors = resources.config, resources.errors
         self._control_subscriptions = resources.control_subscriptions
         # Received and not handled yet; the loss of the driver may interrupt their handling.
         self._events: deque[_native.Event] = deque()
@@ -72,10 +72,10 @@ class Conductor:
         self._stopping = False
         self._storage = StorageSpace(
             resources.archive_dir,
-            resources.config.low_storage_space_threshold,
+            config.low_storage_space_threshold,
             resources.counters.low_storage,
         )
-        self._files = FileWorker("archive-files", self._mailbox.wake)
+        self._files = FileWorker("files", self._mailbox.wake, config.thread_naming)
         authorisation = GuardedAuthorisation(authorisation_service, self._errors)
         services = compose_services(resources, self._storage, self._files, authorisation)
         self.recordings, self.replays = services.recordings, services.replays
@@ -87,16 +87,17 @@ class Conductor:
             replay_tokens=services.replay_tokens,
             session_counter=resources.counters.control_sessions,
             errors=self._errors,
+            liveness_check_interval_ms=config.session_liveness_check_interval_ns // 1_000_000,
         )
         adapter = ControlSessionAdapter(
-            config=resources.config,
+            config=config,
             client=self._client,
             sessions=self._sessions,
             services=services,
             authenticator=GuardedAuthenticator(authenticator, self._errors),
         )
         for extension in extensions:
-            services.extensions.add(extension(services, resources.config, self._mailbox.wake))
+            services.extensions.add(extension(services, config, self._mailbox.wake))
         # In the order in which they are advanced, and closed.
         self._agents: dict[str, Agent] = {
             "storage gate": self._gate,

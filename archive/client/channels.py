@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from aerotape.channel_uri import ChannelUri, stripped_channel
@@ -61,7 +62,7 @@ def control_channel(channel: str, session_id: int | None = None) -> str:
 
     On a response channel (control-mode=response) the driver chooses it.
     """
-    uri = _with_control_defaults(channel)
+    uri = _with_defaults(channel, _CONTROL_DEFAULTS)
     if session_id is not None:
         uri.put("session-id", str(session_id))
     return str(uri)
@@ -69,7 +70,7 @@ def control_channel(channel: str, session_id: int | None = None) -> str:
 
 def request_channel_for(channel: str, subscription_id: int) -> str:
     """Return a request channel whose responses are sent to the subscription with this id."""
-    uri = _with_control_defaults(channel)
+    uri = _with_defaults(channel, _CONTROL_DEFAULTS)
     # These parameters belong to the stream of the session's own request channel.
     for name in ("session-id", "init-term-id", "term-id", "term-offset"):
         uri.parameters.pop(name, None)
@@ -82,9 +83,14 @@ def is_response_channel(channel: str) -> bool:
     return ChannelUri.parse(channel).has_control_mode_response
 
 
-def _with_control_defaults(channel: str) -> ChannelUri:
+def with_parameters(channel: str, parameters: Mapping[str, str]) -> str:
+    """Return `channel` with these parameters, except those that it has (ChannelUriError)."""
+    return str(_with_defaults(channel, parameters))
+
+
+def _with_defaults(channel: str, parameters: Mapping[str, str]) -> ChannelUri:
     uri = ChannelUri.parse(channel)
-    for name, value in _CONTROL_DEFAULTS.items():
+    for name, value in parameters.items():
         uri.parameters.setdefault(name, value)
     return uri
 

@@ -24,6 +24,7 @@ from aerotape.archive.config.property_names import (
     MIRROR_CHANNELS,
     OWN_PREFIX,
     RETENTION_FILE,
+    THREAD_NAMING,
     USERS_FILE,
     WITHOUT_EFFECT,
     nearest,
@@ -31,6 +32,7 @@ from aerotape.archive.config.property_names import (
 from aerotape.archive.config.values import BACKOFF, COUNT, Idle, Kind
 from aerotape.archive.security.control_address import CONTROL_ADDRESSES
 from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
+from aerotape.archive.threads import ThreadNaming
 from aerotape.catalog.layout import ChecksumName
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
@@ -75,6 +77,7 @@ class ArchiveConfig:
 
     aeron_dir: str = ""
     driver_timeout_ms: int = 10_000
+    thread_naming: ThreadNaming = "classic"
 
     archive_dir: Path = _archive("dir", kinds.PATH, Path("aeron-archive"))
     mark_file_dir: Path | None = _archive("mark.file.dir", kinds.OPTIONAL_PATH, None)
@@ -223,6 +226,8 @@ class ArchiveConfig:
     def _take_driver_property(self, name: str, value: str) -> None:
         if name == DRIVER_TIMEOUT:
             self.driver_timeout_ms = COUNT.parse(name, value)
+        elif name == THREAD_NAMING:
+            self.thread_naming = kinds.THREAD_NAMING.parse(name, value)
         # The media driver silently accepts unknown names.
         hint = nearest(name, PROPERTIES, cutoff=0.9)
         if hint:

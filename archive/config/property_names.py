@@ -17,6 +17,7 @@ RETENTION_FILE = "aerotape.retention.file"
 # Media driver properties that the archive uses too.
 AERON_DIR = "aeron.dir"
 DRIVER_TIMEOUT = "aeron.driver.timeout"
+THREAD_NAMING = "aeron.thread.naming"
 
 
 _CLIENT_ONLY = "it is a setting of archive clients"

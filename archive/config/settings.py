@@ -14,18 +14,29 @@ from aerotape.archive.config.archive_config import PROPERTIES, ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file
 from aerotape.archive.config.property_names import (
     AERON_DIR,
+    DRIVER_TIMEOUT,
+    OWN_PREFIX,
+    THREAD_NAMING,
     WITHOUT_EFFECT,
     nearest,
     variable,
 )
 
 DEFAULT = "default"
+# Properties of the media driver that the archive uses too.
+_SHARED = (
+    AERON_DIR,
+    DRIVER_TIMEOUT,
+    THREAD_NAMING,
+    *(each.driver_name for each in PROPERTIES.values() if each.driver_name),
+)
 _PREFIXES = (
     "AERON_ARCHIVE_",
-    "AEROTAPE_USERS_",
-    "AEROTAPE_RECORDING_",
-    "AEROTAPE_TIME_",
-    "AEROTAPE_RETENTION_",
+    *dict.fromkeys(
+        variable(".".join(name.split(".")[:2])) + "_"
+        for name in PROPERTIES
+        if name.startswith(OWN_PREFIX)
+    ),
 )
 
 
@@ -44,7 +55,7 @@ class Settings:
 
     def take_environment(self, environment: Mapping[str, str]) -> None:
         """Add the environment variables of properties; empty ones count as not set."""
-        names = {variable(name): name for name in (*PROPERTIES, AERON_DIR)}
+        names = {variable(name): name for name in (*PROPERTIES, *_SHARED)}
         ignored = {variable(name) for name in WITHOUT_EFFECT}
         for key in sorted(environment):
             if not environment[key]:

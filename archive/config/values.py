@@ -226,4 +226,5 @@ OPTIONAL_IDLE = Kind(
     lambda idle: "" if idle is None else _IDLE_NAMES[idle],
 )
 THREADING_MODE = Kind(_threading_mode)
+THREAD_NAMING = Kind(_choice("classic", "new"))
 RECORDING_SIGNALS = Kind(_choice("requester", "all"))

@@ -1,8 +1,8 @@
 """All control sessions of the archive: each advanced, and removed once it has ended.
 
 A session reports when it has work, and counts as busy until that is done. The idle ones are checked
-for the loss of their client, ten times a second: while some clients are busy duty cycles are
-frequent, and there may be many idle ones.
+for the loss of their client, ten times a second or at a shorter interval that is configured: while
+some clients are busy duty cycles are frequent, and there may be many idle ones.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ class ControlSessions:
         subscriptions: the control subscriptions by their registration ids.
         replay_tokens: tokens that end with their session.
         session_counter: counts the sessions.
+        liveness_check_interval_ms: the interval at which idle sessions are to be checked.
     """
 
     subscriptions: Mapping[int, Subscription]
     replay_tokens: ReplayTokens
     session_counter: Counter
     errors: ErrorLog
+    liveness_check_interval_ms: int = _IDLE_INTERVAL_MS
     _sessions: dict[int, ControlSession] = field(default_factory=dict, init=False)
     _busy: dict[int, ControlSession] = field(default_factory=dict, init=False)
     _idle_due_ms: int = field(default=0, init=False)
@@ -69,7 +71,10 @@ class ControlSessions:
     @property
     def wants_within_ns(self) -> int | None:
         """The shortest interval within which a session has to be advanced."""
-        wanted = (session.wants_within_ns for session in self._busy.values())
+        wanted = [session.wants_within_ns for session in self._busy.values()]
+        if self._sessions and self.liveness_check_interval_ms < _IDLE_INTERVAL_MS:
+            due_ns = self._idle_due_ms * 1_000_000
+            wanted.append(max(due_ns - time.monotonic_ns(), 0))
         return min((each for each in wanted if each is not None), default=None)
 
     def sendings(self) -> list[Sending]:
@@ -81,7 +86,7 @@ class ControlSessions:
         """Advance the sessions that have work, and from time to time those that are idle."""
         now_ms = time.monotonic_ns() // 1_000_000
         if now_ms >= self._idle_due_ms:
-            self._idle_due_ms = now_ms + _IDLE_INTERVAL_MS
+            self._idle_due_ms = now_ms + min(_IDLE_INTERVAL_MS, self.liveness_check_interval_ms)
             self._busy = dict(self._sessions)
         for session in list(self._busy.values()):
             self._advance(session, now_ms)

@@ -22,6 +22,7 @@ from aerotape.qualified_id import QualifiedId
 if TYPE_CHECKING:
     from aerotape.archive.ledger.metadata_store import MetadataStore
     from aerotape.archive.ledger.mirrors.replica import Epoch, Replica
+    from aerotape.archive.threads import ThreadNaming
 
 T = TypeVar("T")
 
@@ -44,11 +45,13 @@ class LedgerWorker:
         report: Callable[[str], None],
         *,
         is_restored: bool = False,
+        naming: ThreadNaming = "classic",
     ) -> None:
         """Create the worker, without a thread.
 
         Args:
             is_restored: whether the directory may lack what this archive has acknowledged.
+            naming: of the thread.
             wake: makes the caller's thread advance the tasks; called in the thread.
             report: called in the conductor's thread with what the operator has to know of metadata
                 that was lost or cannot be read.
@@ -60,7 +63,7 @@ class LedgerWorker:
         self._is_restored = is_restored
         self._report = report
         self._reports: deque[str] = deque()
-        self._files = FileWorker("archive-ledgers", wake)
+        self._files = FileWorker("ledger", wake, naming)
         # Used in the thread only, until that has ended.
         self._store: MetadataStore | None = None
 

@@ -98,6 +98,7 @@ class LedgerService:
             wake,
             lambda text: errors.record("metadata of ledgers", text),
             is_restored=config.ledgers_restored,
+            naming=config.thread_naming,
         )
         self._worker.begin()
         self.requests = ClientRequests(self._worker, errors)

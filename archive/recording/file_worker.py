@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from aerotape.archive.threads import ThreadNaming, show_thread_name, thread_name
+
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -14,13 +16,16 @@ _Result = TypeVar("_Result")
 class FileWorker:
     """Makes calls in order in a dedicated thread, which the first call starts."""
 
-    def __init__(self, name: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, role: str, wake: Callable[[], None], naming: ThreadNaming = "classic"
+    ) -> None:
         """Create the worker without its thread.
 
         Args:
+            role: of the thread; with `naming` as for `thread_name`.
             wake: called in that thread after each call.
         """
-        self._name = name
+        self._name = thread_name(role, naming)
         self._wake = wake
         self._executor: ThreadPoolExecutor | None = None
         self._is_closed = False
@@ -30,7 +35,7 @@ class FileWorker:
         from concurrent.futures import Future, ThreadPoolExecutor
 
         if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
+            self._executor = ThreadPoolExecutor(1, self._name, show_thread_name, (self._name,))
         try:
             future = self._executor.submit(call)
         except RuntimeError:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from aerotape._native import Counter
+    from aerotape.archive.threads import ThreadNaming
 
 Refusal = tuple[ErrorCode, str]
 
@@ -112,14 +113,17 @@ class StorageGate:
     wants_within_ns = None
     """As `Agent.wants_within_ns`: the end of a probe wakes the conductor."""
 
-    def __init__(self, archive_dir: Path, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, archive_dir: Path, wake: Callable[[], None], naming: ThreadNaming = "classic"
+    ) -> None:
         """Create it without its thread.
 
         Args:
             wake: makes the conductor call `do_work` soon; called from another thread.
+            naming: of the thread that probes the disk.
         """
         self._lock_file = archive_dir / LOCK_FILE_NAME
-        self._worker = FileWorker("archive-probe", wake)
+        self._worker = FileWorker("probe", wake, naming)
         self._probe: Future[int] | None = None
         self._fresh_until_ns = 0
         self._is_closed = False

@@ -117,6 +117,12 @@ class Replications:
             # As a client without credentials: an empty response, which the source may accept.
             return b""
 
+        # As in the reference, whose own client takes them from the archive's properties too.
+        parameters = {
+            "term-length": str(config.control_term_buffer_length),
+            "mtu": str(config.control_mtu_length),
+            "sparse": str(config.control_term_buffer_sparse).lower(),
+        }
         login = Login(request.encoded_credentials, refused)
         if request.is_mirroring and config.mirror_secret_file is not None:
             login = Login.of(user_of_file(config.mirror_secret_file))
@@ -128,6 +134,7 @@ class Replications:
             response_stream_id=config.control_response_stream_id,
             timeout_ns=config.message_timeout_ns,
             login=login,
+            stream_parameters=parameters,
             client_name=(
                 f"archive archiveId={self.archive_id} replicationSessionId={replication_id}"
             ),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from aerotape._native import Counter
     from aerotape.archive.control.services import Services
     from aerotape.archive.control.signals import SignalAudience
+    from aerotape.archive.threads import ThreadNaming
 
 _MAX_UNDER_WAY: Final = 8
 
@@ -45,6 +46,7 @@ class Retention:
         counters: of deleted segment files, and of their allocated bytes.
         wake: makes the conductor call `do_work` soon; called from other threads.
         audience: receives the signals.
+        naming: of the thread that plans.
     """
 
     policy_file: Path
@@ -53,6 +55,7 @@ class Retention:
     counters: Sequence[Counter]
     wake: Callable[[], None]
     audience: SignalAudience | None
+    naming: ThreadNaming = "classic"
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     epoch_ns: Callable[[], int] = time.time_ns
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
@@ -61,7 +64,7 @@ class Retention:
     _retained: Mapping[int, Retained] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._worker = FileWorker("archive-retention", self.wake)
+        self._worker = FileWorker("retain", self.wake, self.naming)
         self._due_ns = self.monotonic_ns() + self.interval_ns
 
     @property

@@ -38,6 +38,7 @@ from aerotape.archive.security.scram import (
     Verifier,
 )
 from aerotape.archive.security.users_file import Users, read_users
+from aerotape.archive.threads import ThreadNaming, show_thread_name, thread_name
 from aerotape.errors import ConfigurationError
 
 MAX_CREDENTIALS_LENGTH = 2_048
@@ -143,18 +144,22 @@ class UsersFile:
 class UsersGuard:
     """Authenticator and authorisation service in one. Called by the conductor; `close` ends it."""
 
-    def __init__(self, path: Path, addresses: OwnAddresses) -> None:
+    def __init__(
+        self, path: Path, addresses: OwnAddresses, naming: ThreadNaming = "classic"
+    ) -> None:
         """Read the file and start no thread yet.
 
         Args:
             addresses: of this archive, to which proofs have to be bound.
+            naming: of the thread.
 
         Raises:
             ConfigurationError: the file cannot be used.
         """
         self._file = UsersFile(path)
         self._addresses = addresses
-        self._hashing = ThreadPoolExecutor(1, thread_name_prefix="archive-users")
+        name = thread_name("users", naming)
+        self._hashing = ThreadPoolExecutor(1, name, show_thread_name, (name,))
         # By control session: the credentials until the client can receive a response, then a state.
         self._undecided: OrderedDict[int, bytes | _State] = OrderedDict()
         self._check_due_ns = 0

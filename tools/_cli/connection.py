@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from aerotape.channel_uri import ChannelUri
 from aerotape.errors import AeronError, AeronTimeoutError, ConfigurationError
 from aerotape.tools._cli.arguments import (
     ascii_text,
@@ -188,10 +187,11 @@ def _put_stream_parameters(given: dict[str, Any], settings: _Settings) -> None:
     from aerotape.archive.client import channels
 
     wanted = {
-        parameter: settings.get(None, name, _PARSERS[parameter])
+        parameter: value
         for name, parameter in _STREAM_PARAMETERS.items()
+        if (value := settings.get(None, name, _PARSERS[parameter])) is not None
     }
-    if not any(wanted.values()):
+    if not wanted:
         return
     request = given.get("control_request_channel", channels.DEFAULT_CONTROL_CHANNEL)
     response = given.get("control_response_channel") or channels.default_response_channel(request)
@@ -199,11 +199,7 @@ def _put_stream_parameters(given: dict[str, Any], settings: _Settings) -> None:
         ("control_request_channel", request),
         ("control_response_channel", response),
     ):
-        uri = ChannelUri.parse(text)
-        for parameter, value in wanted.items():
-            if value is not None and uri.get(parameter) is None:
-                uri.put(parameter, value)
-        given[name] = str(uri)
+        given[name] = channels.with_parameters(text, wanted)
 
 
 def _size(text: str) -> str:

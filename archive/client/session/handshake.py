@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from aerotape import __version__, _native
@@ -49,6 +50,7 @@ def open_session(
     timeout_ns: int,
     login: Login,
     client_name: str,
+    stream_parameters: Mapping[str, str] = MappingProxyType({}),
 ) -> Task[ClientSession]:
     """Connect to an archive and return the session.
 
@@ -57,6 +59,7 @@ def open_session(
 
     Args:
         timeout_ns: for the connect, and for each request of the session.
+        stream_parameters: of channels that lack them; then the defaults of a client apply.
     """
     deadline_ns = time.monotonic_ns() + timeout_ns
     on_challenge, prove = login.on_challenge, login.prove
@@ -68,6 +71,8 @@ def open_session(
             resolving, deadline_ns, f"the endpoint of {given_channel} was not resolved in time"
         )
         on_challenge = partial(_proof, prove, address)
+    request_channel = channels.with_parameters(request_channel, stream_parameters)
+    response_channel = channels.with_parameters(response_channel, stream_parameters)
     subscription, publication = yield from _add_streams(
         aeron, request_channel, request_stream_id, response_channel, response_stream_id, timeout_ns
     )

@@ -33,6 +33,8 @@ from aerotape.protocol import NULL_POSITION
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from aerotape.archive.threads import ThreadNaming
+
 
 class Deletion:
     """A deletion in progress. It is completed whether or not a task waits for it.
@@ -72,6 +74,7 @@ class SegmentDeletions:
         tasks: BackgroundTasks,
         errors: ErrorLog,
         wake: Callable[[], None],
+        naming: ThreadNaming = "classic",
     ) -> None:
         """Create it without deletions.
 
@@ -79,11 +82,12 @@ class SegmentDeletions:
             files: prepares deletions.
             tasks: advances them.
             wake: makes the conductor continue the tasks soon; called from other threads.
+            naming: of the thread that deletes.
         """
         self._locks = locks
         self._files = files
         self._errors = errors
-        self._deleter = FileWorker("archive-deleter", wake)
+        self._deleter = FileWorker("delete", wake, naming)
         self._tasks = tasks
         self._wake = wake
 

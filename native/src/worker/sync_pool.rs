@@ -159,8 +159,10 @@ pub struct SyncPool {
 }
 
 impl SyncPool {
-    /// Start the threads; `recorder` is woken after each sync.
+    /// Start the threads, whose names begin as that of `recorder`, which is woken after each sync.
     pub fn start(recorder: Thread) -> io::Result<Self> {
+        let name = recorder.name().and_then(|name| name.rsplit_once('-'));
+        let prefix = name.map_or("archive", |(prefix, _)| prefix).to_owned();
         let mut pool = Self {
             queue: SyncQueue::new(recorder),
             threads: Vec::new(),
@@ -168,7 +170,7 @@ impl SyncPool {
         for number in 0..SYNC_THREADS {
             let queue = Arc::clone(&pool.queue);
             let thread = Builder::new()
-                .name(format!("archive-sync-{number}"))
+                .name(format!("{prefix}-sync{number}"))
                 .spawn(move || queue.run())?;
             pool.threads.push(thread);
         }

@@ -95,6 +95,24 @@ def test_shown_values_can_be_read(tmp_path: Path) -> None:
         assert ArchiveConfig.from_properties(shown) == config
 
 
+def test_the_environment_of_the_media_driver_counts_where_the_archive_uses_it() -> None:
+    """Variables that the embedded media driver reads itself set what the archive derives too."""
+    settings = Settings()
+    settings.take_environment(
+        {
+            "AERON_MTU_LENGTH": "4k",
+            "AERON_PUBLICATION_LINGER_TIMEOUT": "2s",
+            "AERON_DRIVER_TIMEOUT": "7000",
+            "AERON_THREAD_NAMING": "new",
+        }
+    )
+    config = settings.config()
+    assert config.control_mtu_length == 4096
+    assert config.replay_linger_timeout_ns == 2_000_000_000
+    assert config.driver_timeout_ms == 7_000
+    assert config.thread_naming == "new"
+
+
 def test_the_environment_names_unknown_settings_of_the_archive() -> None:
     """A misspelt setting is a warning with the right name; settings of clients are ignored."""
     settings = Settings()

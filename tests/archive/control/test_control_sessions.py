@@ -37,7 +37,7 @@ class FakeListing:
 class Sessions:
     """Control sessions with fake publications, and a clock that is set."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: int) -> None:
         self.now_ms = 0
         self.rigs: dict[int, ControlSessionRig] = {}
         self.count = 0
@@ -46,6 +46,7 @@ class Sessions:
             replay_tokens=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]
             session_counter=SimpleNamespace(add=lambda _: None),  # type: ignore[arg-type]
             errors=ErrorLog(),
+            **options,
         )
         monkeypatch.setattr(time, "monotonic_ns", lambda: self.now_ms * 1_000_000)
         # The client of a session that fails is disconnected, for which there is no image here.
@@ -139,3 +140,28 @@ def test_idle_sessions_are_looked_at_ten_times_a_second(monkeypatch: pytest.Monk
         rig.work()
         cycles += 1
     assert 1 < cycles <= 100
+
+
+@pytest.mark.parametrize("interval_ms", [1, 10, 99])
+def test_idle_sessions_are_checked_at_a_short_interval(
+    interval_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interval of less than 100 ms is kept, and the conductor does not wait for longer."""
+    rig = Sessions(monkeypatch, liveness_check_interval_ms=interval_ms)
+    assert rig.sessions.wants_within_ns is None
+    rig.connect()
+    one = rig.rigs[1]
+    one.activate()
+    while rig.sessions._busy or rig.sessions.wants_within_ns == 0:
+        rig.now_ms += 1
+        rig.sessions.do_work()
+    checked: list[int] = []
+    monkeypatch.setattr(one.session, "do_work", checked.append)
+    for _ in range(20):
+        wanted_ns = rig.sessions.wants_within_ns
+        assert wanted_ns is not None
+        assert 0 < wanted_ns <= interval_ms * 1_000_000
+        rig.now_ms += wanted_ns // 1_000_000
+        rig.sessions.do_work()
+    assert len(checked) == 20
+    assert checked[-1] - checked[0] == 19 * interval_ms

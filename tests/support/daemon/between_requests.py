@@ -9,6 +9,7 @@ import pytest
 
 from aerotape.archive.client.replay import requests
 from aerotape.archive.replication.replication_session import ReplicationSession
+from aerotape.codecs.generated import archive as codecs
 
 
 def before_replay(monkeypatch: pytest.MonkeyPatch, *changes: Callable[[], object]) -> list[int]:
@@ -23,6 +24,7 @@ def before_replay(monkeypatch: pytest.MonkeyPatch, *changes: Callable[[], object
         if left:
             left.pop(0)()
         made = original(*args)
+        assert isinstance(made.message, codecs.ReplayRequest)
         asked.append(made.message.position)
         return made
 

@@ -35,7 +35,7 @@ class SegmentParts:
         self._errors = errors or ErrorLog()
         self.tasks = BackgroundTasks()
         self.locks = SegmentLocks()
-        self.files = FileWorker("archive-files", wake)
+        self.files = FileWorker("files", wake)
         self.deletions = SegmentDeletions(
             locks=self.locks,
             files=self.files,

@@ -521,9 +521,9 @@ def test_a_first_entry_past_the_end_is_refused(client: aerotape.ArchiveClient) -
         with client.open_ledger_read_only(id) as reader:
             assert list(reader.read(10)) == []
             assert [each.entry_id for each in reader.read(9)] == [9]
-            for options in ({}, {"max_entries": 3}):
+            for limit in (None, 3):
                 with pytest.raises(ConfigurationError, match=r"entries 100 to the end of ledger"):
-                    list(reader.read(100, **options))
+                    list(reader.read(100, max_entries=limit))
     with client.open_ledger_read_only(id) as reader:
         assert reader.is_closed
         assert list(reader.read(10, follow=True)) == []

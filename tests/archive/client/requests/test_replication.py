@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 
-from support.daemon.archives import ServedArchive
+from support.daemon.archives import ServedArchive, serve
 from support.daemon.recording import start_recording, stop, wait_until
 from support.jvm.java import free_port
 
 import aerotape
 from aerotape import RecordingSignal
+from aerotape.replay.offline.directory import open_directory
 
 
 def _payloads(client: aerotape.ArchiveClient, recording_id: int) -> list[bytes]:
@@ -48,3 +49,31 @@ def test_joins_the_live_stream(archive: ServedArchive, client: aerotape.ArchiveC
     stop(client, made)
     wait_until(lambda: client.stop_position(copy) == made.end, "the end of the copy")
     assert _payloads(client, copy) == [payload for payload, _, _ in made.sent]
+
+
+def test_the_control_streams_are_as_the_properties_say(
+    archive: ServedArchive, client: aerotape.ArchiveClient
+) -> None:
+    """A recording with a channel of over 4,000 characters is replicated where longer terms are set
+    for control streams; the default, 64 KiB, is too short for its descriptor.
+    """
+    channel = "aeron:ipc?alias=".ljust(4_090, "x")
+    with archive.connect(
+        control_response_channel="aeron:ipc?term-length=1m", control_request_channel="aeron:ipc"
+    ) as recorder:
+        made = stop(recorder, start_recording(recorder, channel, 5))
+
+    def replicate(properties: dict[str, str]) -> list[tuple[str, list[bytes]]]:
+        timeout = {"aeron.archive.message.timeout": "2s"}
+        with serve("aerotape", {**timeout, **properties}) as destination:
+            with destination.connect() as copying:
+                replication_id = copying.replicate(made.recording_id, archive.control_channel)
+                copying.await_signal(RecordingSignal.REPLICATE_END, correlation_id=replication_id)
+            return [
+                (each.descriptor.original_channel, [message.payload for message in each.messages()])
+                for each in open_directory(destination.archive_dir).recordings()
+            ]
+
+    payloads = [payload for payload, _, _ in made.sent]
+    assert replicate({"aeron.archive.control.term.buffer.length": "1m"}) == [(channel, payloads)]
+    assert replicate({}) == []

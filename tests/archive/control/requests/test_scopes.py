@@ -21,6 +21,8 @@ from aerotape.archive.control.requests import scopes
 from aerotape.archive.counters import CounterType
 from aerotape.archive.ledger import ledger_worker
 from aerotape.archive.recording.storage import StorageGate
+from aerotape.catalog.scope_layout import imported_directory
+from aerotape.catalog.scopes.placing import imported_descriptor
 from aerotape.qualified_id import QualifiedId
 
 SCOPE = 6
@@ -96,14 +98,14 @@ def test_requests_for_imported_recordings_wait_alone(
             stalled.respond()
         assert [each.recording_id for each in listed.result()] == [0, 1]
         assert replayed.result() == MESSAGES
-    assert {each.rpartition("_")[0] for each in stalled.calls} == {"archive-imports"}
+    assert {each.rpartition("_")[0] for each in stalled.calls} == {"archive-import"}
 
 
 def test_a_client_that_has_gone_is_sent_nothing(
     aeron: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A replay whose client closes while the disk does not respond is not begun."""
-    stalled = Stalled(scopes.imported_descriptor)
+    stalled = Stalled(imported_descriptor)
     monkeypatch.setattr(scopes, "imported_descriptor", stalled)
     with aerotape.connect(aeron_dir=aeron) as client:
         before = client.aeron.counters().rows(CounterType.REPLAY_SESSIONS)
@@ -118,7 +120,7 @@ def test_a_client_that_has_gone_is_sent_nothing(
 
 def test_a_new_ledger_waits_alone(aeron: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether its id is that of an imported recording is found out in the ledgers' thread."""
-    stalled = Stalled(ledger_worker.imported_directory)
+    stalled = Stalled(imported_directory)
     monkeypatch.setattr(ledger_worker, "imported_directory", stalled)
     with (
         aerotape.connect(aeron_dir=aeron, timeout_ns=60_000_000_000) as client,
