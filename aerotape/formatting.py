@@ -37,11 +37,20 @@ def not_installed(module: str, extra: str) -> str:
     )
 
 
-def printable(text: str) -> str:
-    """Return `text` with control characters escaped, safe to print to a terminal or a log."""
+def printable(text: str, but: str = "") -> str:
+    """Return `text` with control characters escaped, safe to print to a terminal or a log.
+
+    Escaped are those of C0 and C1, line separators, characters that change the direction of text,
+    lone surrogates, and all others that Unicode does not consider printable.
+
+    Args:
+        but: characters that are not escaped.
+    """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(
+        c if c.isprintable() or c in but else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def bytes_text(count: float) -> str:

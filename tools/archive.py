@@ -16,7 +16,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError
-from aerotape.formatting import printable
+from aerotape.tools._cli.daemon.logs import log_to_standard_error
 from aerotape.tools._cli.daemon.service_manager import ServiceManager
 from aerotape.tools._cli.daemon.settings import add_property_arguments, gather
 from aerotape.tools._cli.daemon.stop_signals import StoppedError, StopSignals
@@ -84,9 +84,7 @@ def run(args: argparse.Namespace) -> int:
     config = settings.config()
     if args.print_config:
         return _print_config(config, settings, args)
-    logging.basicConfig(
-        stream=sys.stderr, format="%(asctime)s aerotape archive: %(message)s", level=logging.INFO
-    )
+    log_to_standard_error("archive", logging.INFO)
     if args.http is not None:
         check_web_service(args.http, config.users_file)
     from aerotape.archive.archive import Archive
@@ -147,7 +145,7 @@ def _reason(failure: BaseException) -> str:
     text = str(failure)
     if not isinstance(failure, AerotapeError):
         text = f"{type(failure).__name__}: {text}".removesuffix(": ")
-    return printable(text)
+    return text
 
 
 def _print_config(config: ArchiveConfig, settings: Settings, args: argparse.Namespace) -> int:

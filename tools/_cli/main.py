@@ -37,6 +37,7 @@ from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import naming_options, printable
 from aerotape.tools._cli.colour import error_prefix
 from aerotape.tools._cli.common_options import add_common_options, add_verbose
+from aerotape.tools._cli.escaping import escaping_streams, write_styled
 from aerotape.tools._cli.exit_codes import (
     EXIT_BROKEN_PIPE,
     EXIT_FAILURE,
@@ -79,6 +80,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         complete(command_files(), _parser_for)
     _open_standard_streams()
+    with escaping_streams():
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         try:
             with _terminating(), naming_options():
@@ -176,7 +182,8 @@ class _Parser(argparse.ArgumentParser):
 
         start = error_prefix(f"{self.prog}: error:", sys.stderr)
         text = printable(message + hint_for(message, self))
-        self.exit(EXIT_USAGE, f"{start} {text} (see `{self.prog} --help`)\n")
+        write_styled(f"{start} {text} (see `{self.prog} --help`)\n", sys.stderr)
+        self.exit(EXIT_USAGE)
 
 
 class _TopParser(_Parser):
@@ -236,7 +243,8 @@ def _report(command: str, error: Exception, verbose: bool) -> int:
         traceback.print_exception(error)
     # Always one line, so that scripts and logs can rely on it.
     text = printable(" ".join(_message(error).split())) or type(error).__name__
-    print(error_prefix(f"aerotape {command}:", sys.stderr), text, file=sys.stderr)
+    prefix = error_prefix(f"aerotape {command}:", sys.stderr)
+    write_styled(f"{prefix} {text}\n", sys.stderr)
     return EXIT_USAGE if isinstance(error, ConfigurationError) else EXIT_FAILURE
 
 

@@ -1,7 +1,8 @@
 """How commands show results: tables and records for people, JSON for machines, progress bars.
 
 Results go to standard output, everything else to standard error. Text that came from a network
-or a file is shown with its control characters escaped: a channel must not control a terminal.
+or a file is shown with its control characters escaped, line ends included, so that it cannot forge
+lines; `escaping` escapes what is left in any output.
 """
 
 from __future__ import annotations
@@ -17,14 +18,31 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from aerotape.context import Closing
+from aerotape.errors import ConfigurationError
 from aerotape.formatting import printable
 from aerotape.tools._cli.colour import has_colours, state, warning_prefix
+from aerotape.tools._cli.escaping import write_styled
 
 Row = Mapping[str, Any]
 
 
 class Json(str):
     """JSON on one line, the value of a field of `emit_line`, which prints it as it is."""
+
+    @classmethod
+    def of(cls, text: str) -> Json:
+        """Return a valid text of JSON on one line, its control characters as JSON escapes them."""
+        if text.isprintable():
+            return cls(text)
+        return cls("".join(c if c.isprintable() else _json_escape(c) for c in text))
+
+
+def _json_escape(character: str) -> str:
+    """Return a character of JSON that is not printable: white space, or a part of a string."""
+    if character in "\t\r\n":  # in a string these are escaped already
+        return " "
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 _COLUMN_GAP: Final = "  "
@@ -66,9 +84,54 @@ def emit(
         _print_json_array(rows)
         return
     table = list(rows)
-    _print_table(table, shortened, omitted)
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    _print_table(
+        columns, [[row.get(each) for each in columns] for row in table], shortened, omitted
+    )
     if none and not table and sys.stdout.isatty():
         note(none)
+
+
+def emit_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    args: argparse.Namespace,
+    none: str = "",
+    *,
+    numbers: Sequence[int] = (),
+) -> None:
+    """Print rows whose columns may have the same name, as `emit` prints rows.
+
+    In JSON, a second column `a` has the name `a_1`.
+
+    Args:
+        columns: the names.
+        rows: each with a value for each column; all rows are held, except with `--json`.
+        args: the command's arguments, for `json`.
+        none: as for `emit`.
+        numbers: columns of text that are aligned as numbers.
+    """
+    if args.json:
+        names = _distinct(columns)
+        _print_json_array(_as_row(dict(zip(names, row, strict=True))) for row in rows)
+        return
+    table = [[_plain(value) for value in row] for row in rows]
+    if table:
+        _print_table(columns, table, "", (), numbers)
+    elif none and sys.stdout.isatty():
+        note(none)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return the names of columns with a number at the end of those that others have too."""
+    found: list[str] = []
+    for name in names:
+        number, distinct = 0, name
+        while distinct in found or (number and distinct in names):
+            number += 1
+            distinct = f"{name}_{number}"
+        found.append(distinct)
+    return found
 
 
 def emit_value(name: str, value: int, args: argparse.Namespace) -> None:
@@ -97,7 +160,22 @@ def json_object(row: Row | Any) -> Json:
 
 def note(text: str) -> None:
     """Print a diagnostic for people on standard error."""
-    print(warning_prefix(printable(text), sys.stderr), file=sys.stderr)
+    write_styled(warning_prefix(printable(text), sys.stderr) + "\n", sys.stderr)
+
+
+def refuse_terminal(option: str, instead: str) -> None:
+    """Refuse to print bytes to a terminal (ConfigurationError).
+
+    Args:
+        option: the option that prints bytes, with its value.
+        instead: what to do other than redirecting the output.
+    """
+    if sys.stdout.isatty():
+        raise ConfigurationError(
+            f"{option} prints bytes that could control the terminal: redirect standard output, or"
+            f" {instead}",
+            option.partition(" ")[0],
+        )
 
 
 def _is_record(value: object) -> bool:
@@ -121,6 +199,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, enum.Enum):
         return value.name.lower()
+    if isinstance(value, float):
+        return json_number(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value).hex()
     if isinstance(value, Path):
@@ -132,10 +212,17 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def json_number(value: float) -> float | str:
+    """Return a number, those that JSON lacks as the text `NaN`, `Infinity` or `-Infinity`."""
+    if value - value == 0:
+        return value
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+
+
 def _dumps(row: Any) -> str:
     import json
 
-    return json.dumps(row, ensure_ascii=True)
+    return json.dumps(row, ensure_ascii=True, allow_nan=False)
 
 
 def _print_json(row: Any) -> None:
@@ -160,51 +247,73 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return printable(_dumps_nested(_plain(value)))
+    return printable(nested_text(_plain(value)))
 
 
-def _dumps_nested(value: Any) -> str:
+def nested_text(value: Any) -> str:
+    """Return a value in types of JSON as text, lists and mappings as JSON."""
     return _dumps(value) if isinstance(value, (list, dict)) else str(value)
 
 
 def _record_text(row: dict[str, Any]) -> str:
     """The lines of a record, without blanks at their ends."""
-    width = max(map(len, row), default=0) + 1
-    return "".join(f"{f'{key}:':<{width}} {_cell(row[key])}".rstrip() + "\n" for key in row)
+    names = [printable(key) for key in row]
+    width = max(map(len, names), default=0) + 1
+    return "".join(
+        f"{f'{name}:':<{width}} {_cell(value)}".rstrip() + "\n"
+        for name, value in zip(names, row.values(), strict=True)
+    )
 
 
-def _print_table(rows: Sequence[dict[str, Any]], shortened: str, omitted: Sequence[str]) -> None:
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+def _print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    shortened: str,
+    omitted: Sequence[str],
+    numbers: Sequence[int] = (),
+) -> None:
     if not columns:
         return
-    cells = {column: [column, *(_cell(row.get(column)) for row in rows)] for column in columns}
-    widths = {column: max(map(len, cells[column])) for column in columns}
+    texts = [
+        [printable(name), *(_cell(row[at]) for row in rows)] for at, name in enumerate(columns)
+    ]
+    widths = [max(map(len, column)) for column in texts]
+    shown = list(range(len(columns)))
     if shortened and sys.stdout.isatty():
-        _fit(widths, shortened, omitted)
+        shown = _fit(columns, widths, shortened, omitted)
     padded = []
-    for column, width in widths.items():
-        is_number = all(isinstance(row.get(column), (int, float, type(None))) for row in rows)
-        texts = (_shorten(text, width) for text in cells[column])
-        padded.append([text.rjust(width) if is_number else text.ljust(width) for text in texts])
+    for at in shown:
+        is_number = at in numbers or all(
+            isinstance(row[at], (int, float, type(None))) for row in rows
+        )
+        align = str.rjust if is_number else str.ljust
+        padded.append([align(_shorten(text, widths[at]), widths[at]) for text in texts[at]])
     if has_colours(sys.stdout):
-        padded = [[header, *map(state, texts)] for header, *texts in padded]
+        padded = [[header, *map(state, cells)] for header, *cells in padded]
     for line in zip(*padded, strict=True):
-        print(_COLUMN_GAP.join(line).rstrip())
+        write_styled(_COLUMN_GAP.join(line).rstrip() + "\n", sys.stdout)
 
 
-def _fit(widths: dict[str, int], shortened: str, omitted: Sequence[str]) -> None:
-    """Omit columns and reduce one column's width, as far as the terminal's width demands."""
+def _fit(
+    columns: Sequence[str], widths: list[int], shortened: str, omitted: Sequence[str]
+) -> list[int]:
+    """Omit columns and reduce one column's width, as far as the terminal's width demands.
+
+    Returns:
+        The columns that are shown.
+    """
     most = shutil.get_terminal_size().columns
+    shown, at = list(range(len(columns))), columns.index(shortened)
 
     def excess() -> int:
-        return sum(widths.values()) + len(_COLUMN_GAP) * (len(widths) - 1) - most
+        return sum(widths[each] for each in shown) + len(_COLUMN_GAP) * (len(shown) - 1) - most
 
     for column in omitted:
-        if excess() > max(widths[shortened] - _SHORTENED_WIDTH, 0):
-            del widths[column]
+        if excess() > max(widths[at] - _SHORTENED_WIDTH, 0):
+            shown.remove(columns.index(column))
     if (too_much := excess()) > 0:
-        least = min(widths[shortened], _MIN_WIDTH)
-        widths[shortened] = max(widths[shortened] - too_much, least)
+        widths[at] = max(widths[at] - too_much, min(widths[at], _MIN_WIDTH))
+    return shown
 
 
 def _shorten(text: str, width: int) -> str:
@@ -260,7 +369,7 @@ class Progress(Closing):
         self._write(text)
 
     def _write(self, text: str) -> None:
-        self._stream.write("\r" + text.ljust(self._drawn_length))
+        write_styled("\r" + printable(text).ljust(self._drawn_length), self._stream)
         self._stream.flush()
         self._drawn_length = len(text)
 
@@ -268,6 +377,6 @@ class Progress(Closing):
         """Clear the bar."""
         if self._drawn_length:
             self._write("")
-            self._stream.write("\r")
+            write_styled("\r", self._stream)
             self._stream.flush()
             self._drawn_length = 0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import Json, emit_line
@@ -18,9 +17,6 @@ from aerotape.tools._entity._common import (
 if TYPE_CHECKING:
     from aerotape.archive.entity.records import EventRecord, SnapshotRecord
     from aerotape.codecs.entity.actions import Event
-
-# Characters in texts of JSON that control a terminal or begin a line.
-_CONTROL: Final = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
 def add_commands(commands: Commands) -> None:
@@ -101,8 +97,7 @@ def _one_line(event: Event) -> str | None:
     shown = payload_text(event)
     if shown is None or event.payload_type != "json":
         return shown
-    one_line = shown.replace("\r", " ").replace("\n", " ")  # in texts they are escaped
-    return Json(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", one_line))
+    return Json.of(shown)
 
 
 def payload_text(event: Event) -> str | None:

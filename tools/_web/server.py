@@ -12,6 +12,7 @@ from typing import Final
 import uvicorn
 
 from aerotape.errors import ConfigurationError
+from aerotape.tools._cli.daemon.logs import log_to_standard_error
 from aerotape.tools._cli.daemon.stop_signals import StopSignals
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import emit_line
@@ -41,7 +42,7 @@ def serve(
     Raises:
         ConfigurationError: the users file or the certificate is refused.
     """
-    logging.basicConfig(format="%(asctime)s aerotape web: %(message)s", level=logging.WARNING)
+    log_to_standard_error("web", logging.WARNING)
     config = uvicorn.Config(
         create_app(observed, session, settings),
         host=settings.host,

@@ -15,6 +15,7 @@ from aerotape.clock import epoch_ms
 from aerotape.errors import AeronError
 from aerotape.tools._cli.arguments import duration_s, int32
 from aerotape.tools._cli.connection import add_driver_option, driver_directory
+from aerotape.tools._cli.escaping import write_styled
 from aerotape.tools._cli.output import emit, emit_line, note
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _show(file: CncFile, args: argparse.Namespace) -> None:
         emit_line({"timestamp_ms": epoch_ms(), "counters": rows}, "", args)
     else:
         if sys.stdout.isatty():
-            print(_CLEAR_SCREEN, end="")
+            write_styled(_CLEAR_SCREEN, sys.stdout)
         print(time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime()), f"driver pid {file.pid}")
         emit(rows, args, shortened="label")
     sys.stdout.flush()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.tools._cli.colour import has_colours, state
 from aerotape.tools._cli.connection import add_connection_options, connect, driver_directory
+from aerotape.tools._cli.escaping import write_styled
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import emit, emit_line
 
@@ -65,7 +66,7 @@ def _findings(args: argparse.Namespace) -> Iterator[Finding]:
 
 def _print(finding: Finding, args: argparse.Namespace) -> None:
     shown = f"{finding.state:<7}"
-    print(state(shown) if has_colours(sys.stdout) else shown, end="  ")
+    write_styled((state(shown) if has_colours(sys.stdout) else shown) + "  ", sys.stdout)
     emit_line({}, f"{finding.check:<12}  {finding.found}", args)
     if finding.fix is not None:
         emit_line({}, f"{'':<23}fix: {finding.fix}", args)

@@ -16,7 +16,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
 from aerotape.tools._cli.arguments import template
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
-from aerotape.tools._cli.output import Json, emit_line, note
+from aerotape.tools._cli.output import Json, emit_line, json_number, note, refuse_terminal
 
 if TYPE_CHECKING:
     from aerotape.codecs.payloads import PayloadSchema
@@ -73,12 +73,8 @@ class Printer:
             raise ConfigurationError(
                 f"--format {args.format} prints bytes: leave out --json", "--format"
             )
-        if self._is_binary and sys.stdout.isatty():
-            raise ConfigurationError(
-                f"--format {args.format} prints bytes that could control the terminal: redirect "
-                "standard output, or use --format text",
-                "--format",
-            )
+        if self._is_binary:
+            refuse_terminal(f"--format {args.format}", "use --format text")
         self._schema = _read_schema(args)
 
     def print(self, message: Message | RecordedMessage, **others: object) -> bool:
@@ -180,9 +176,9 @@ def _json_value(value: Any) -> Any:
         return [_json_value(each) for each in value]
     if isinstance(value, bytes):
         return value.hex()
-    if isinstance(value, float) and value - value != 0:  # JSON has no numbers for these
-        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
-    return value if isinstance(value, (str, int, float, type(None))) else int(value)
+    if isinstance(value, float):
+        return json_number(value)
+    return value if isinstance(value, (str, int, type(None))) else int(value)
 
 
 def _json_line(payload: bytes) -> Json:
@@ -193,15 +189,4 @@ def _json_line(payload: bytes) -> Json:
         _native.check_json(payload)
     except ValueError as error:
         raise ValueError(f"its payload is not JSON: {error}") from None
-    text = payload.decode()
-    if text.isprintable():
-        return Json(text)
-    return Json("".join(c if c.isprintable() else _escaped(c) for c in text))
-
-
-def _escaped(character: str) -> str:
-    """Return a character of JSON that is not printable: white space, or a part of a string."""
-    if character in "\t\r\n":  # in a string these are escaped already
-        return " "
-    units = character.encode("utf-16-be").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return Json.of(payload.decode())

@@ -25,7 +25,7 @@ from aerotape.tools._cli.arguments import (
     int64,
 )
 from aerotape.tools._cli.connection import add_connection_options, connect
-from aerotape.tools._cli.output import Progress, emit, emit_line, note
+from aerotape.tools._cli.output import Progress, emit, emit_line, note, refuse_terminal
 from aerotape.tools._cli.times import add_time_options, positions, time_range
 from aerotape.tools.messages._printing import message_row
 from aerotape.tools.replays._seek import (
@@ -219,7 +219,9 @@ def _consumer(args: argparse.Namespace, resources: ExitStack) -> Callable[[Messa
     if args.out is None:
         return lambda message: None
     stream: IO[bytes] = sys.stdout.buffer
-    if args.out != "-":
+    if args.out == "-":
+        refuse_terminal("--out -", "use --print")
+    else:
         # The caller's stack closes it.
         stream = resources.enter_context(_output_file(Path(args.out), args.force))
 

@@ -66,20 +66,20 @@ def add_recording(
     *,
     live: bool = False,
     checksum: ChecksumName = "none",
+    **others: Any,
 ) -> int:
     """Write a builder's segments and its descriptor; return its recording id.
 
-    `checksum` is that of the descriptor.
+    `checksum` is that of the descriptor; `others` are fields of it.
     """
+    fields: dict[str, Any] = {
+        "start_timestamp_ms": 1_700_000_000_000,
+        "stripped_channel": "aeron:udp?endpoint=localhost:40123",
+        "original_channel": CHANNEL,
+        "source_identity": "127.0.0.1:40123",
+    }
     with Catalog.open(archive_dir, create=True, checksum=checksum) as catalog:
-        builder.recording_id = add_entry(
-            catalog,
-            builder,
-            start_timestamp_ms=1_700_000_000_000,
-            stripped_channel="aeron:udp?endpoint=localhost:40123",
-            original_channel=CHANNEL,
-            source_identity="127.0.0.1:40123",
-        )
+        builder.recording_id = add_entry(catalog, builder, **(fields | others))
         if not live:
             catalog.recording_stopped(builder.recording_id, builder.position, 1_700_000_001_000)
     builder.write(archive_dir)

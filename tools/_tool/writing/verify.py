@@ -141,8 +141,8 @@ def _asks(args: argparse.Namespace, path: Path, offset: int) -> bool:
     if args.dry_run or args.yes:
         return bool(args.yes)
     sys.stderr.write(
-        f"The last frame of {path}, at offset {offset}, may be torn. Cut it off (a copy is made)? "
-        f"[y/N] "
+        f"The last frame of {printable(str(path))}, at offset {offset}, may be torn. Cut it off (a"
+        " copy is made)? [y/N] "
     )
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

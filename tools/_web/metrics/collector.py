@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 from aerotape.archive.counters import LONGER, CounterType, key_fields
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.cnc import CounterRecord
+from aerotape.formatting import printable
 from aerotape.tools._web.metrics import families
 from aerotape.tools._web.metrics.families import COUNTERS, Family
 from aerotape.tools._web.observed import ObservedArchive, Snapshot, lag
@@ -28,6 +29,7 @@ from aerotape.tools._web.observed import ObservedArchive, Snapshot, lag
 MAX_SERIES: Final = 1_000
 _THREAD: Final = re.compile(r"^archive-(\w+) ")
 _KIND_OF_ERROR: Final = re.compile(r"\A(?:[\w$]+\.)*([A-Za-z_][\w$]*(?:Error|Exception))\b")
+_NOT_ASCII: Final = re.compile(r"[^\n -~]")
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 
 
@@ -66,6 +68,9 @@ def exposition(
 ) -> tuple[bytes, str]:
     """Return the metrics as text and its content type.
 
+    A label of hostile text, as a channel may be, has its control characters escaped as in Python,
+    because people read the text on terminals. The backslash is doubled, as the format demands.
+
     Args:
         observed: the archive.
         accept: the HTTP header of that name; OpenMetrics is written when it asks for it.
@@ -74,7 +79,13 @@ def exposition(
     registry = CollectorRegistry(auto_describe=False)
     registry.register(ArchiveMetrics(observed, max_series))
     encode, content_type = choose_encoder(accept)
-    return encode(registry), content_type
+    text = _NOT_ASCII.sub(_escape, encode(registry).decode())
+    return text.encode(), content_type
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    return character if character.isprintable() else "\\" + printable(character)
 
 
 def _family(family: Family) -> CounterMetricFamily | GaugeMetricFamily:
