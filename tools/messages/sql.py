@@ -8,6 +8,10 @@ running. Messages are read as the query takes them. SQL has no access to files a
     aerotape sql s3://bucket/archive "select avg(length) from messages(7)" --json
     aerotape sql DIR "select symbol, sum(quantity) from messages(7) group by symbol" \
         --schema orders.xml --template NewOrder
+
+Values are DuckDB's text, bytes are hexadecimal. JSON has numbers, booleans and nested values as
+such, NaN and infinity as text, and names a second column `a` as `a_1`. In CSV, null is an empty
+field, empty text is "".
 """
 
 from __future__ import annotations
@@ -16,18 +20,18 @@ import argparse
 import dataclasses
 import re
 import sys
-from collections.abc import Iterator
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, get_type_hints
-from uuid import UUID
+from typing import TYPE_CHECKING, Final, get_type_hints
 
 from aerotape.catalog.location import parse_location
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import not_installed
+from aerotape.replay.offline.columns.names import ADDED_TYPES
 from aerotape.tools._cli.arguments import template
-from aerotape.tools._cli.output import emit, note
+from aerotape.tools._cli.escaping import data_stream
+from aerotape.tools._cli.output import emit_table, nested_text, note
+from aerotape.tools.messages import _sql_values as values
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,12 +41,19 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 1000
 _BATCH_ROWS: Final = 10_000
-_MESSAGES: Final = re.compile(r"\bmessages\s*\(\s*(\d{1,19})\s*\)", re.IGNORECASE)
-_SETTINGS: Final = (
-    "SET enable_external_access = false",
-    "SET python_enable_replacements = false",
-    "SET lock_configuration = true",
-)
+# SQL reads and writes no file. Without a directory for temporary files there is none: DuckDB
+# allows SQL to use the files there whatever else is disabled.
+_SETTINGS: Final = {
+    "enable_external_access": "false",
+    "temp_directory": "",
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_persistent_secrets": "false",
+}
+_TABLE: Final = "messages of "
+_UNKNOWN_TABLE: Final = re.compile(rf'Table with name "?{_TABLE}(.*?)"? does not exist')
+_UNKNOWN_COLUMN: Final = re.compile(rf'"({"|".join(ADDED_TYPES)})"')
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -81,45 +92,145 @@ def run(args: argparse.Namespace) -> None:
         raise ConfigurationError(not_installed("duckdb", "duckdb"), "SQL") from None
     if args.csv and args.json:
         raise ConfigurationError("--csv and --json exclude each other", "--csv")
-    with duckdb.connect() as database:
-        _add_tables(database, args)
+    with duckdb.connect(config=_SETTINGS) as database:
+        tables = _Tables(database, args)
         try:
-            found = database.sql(args.query)
+            found = tables.query(args.query)
             if found is None:
                 raise ConfigurationError("the statement returns no rows: use select", "SQL")
-            _print(found.to_arrow_reader(_BATCH_ROWS), args)
+            _print(found, args, tables)
         except duckdb.Error as error:
-            raise AerotapeError(f"DuckDB: {error}") from error
+            raise tables.failure or AerotapeError(f"DuckDB: {error}") from error
 
 
-def _add_tables(database: duckdb.DuckDBPyConnection, args: argparse.Namespace) -> None:
-    from aerotape.replay.offline.directory import open_directory
+class _Tables:
+    """The tables of a query, each added when DuckDB does not know it.
 
-    directory = open_directory(args.archive_dir)
-    database.register("recordings", _recordings(directory))
-    database.execute(
-        "CREATE MACRO messages(id) AS TABLE SELECT * FROM query_table('messages of ' || id)"
-    )
-    for recording_id in sorted(set(map(int, _MESSAGES.findall(args.query)))):
-        messages = _Messages(directory.recording(recording_id), args)
-        database.register(f"messages of {recording_id}", messages)
-    for setting in _SETTINGS:
-        database.execute(setting)
+    Attributes:
+        failure: why a recording could not be read; DuckDB reports it as an error of its own.
+    """
+
+    def __init__(self, database: duckdb.DuckDBPyConnection, args: argparse.Namespace) -> None:
+        """Open the directory, and set up DuckDB so that SQL cannot change how it is."""
+        from aerotape.replay.offline.directory import open_directory
+
+        self.failure: AerotapeError | None = None
+        self._database = database
+        self._args = args
+        self._directory = open_directory(args.archive_dir)
+        self._recordings: dict[int, Recording] = {}
+        self._added: tuple[str, ...] = ()
+        database.register("recordings", _recordings(self._directory))
+        database.execute(
+            f"CREATE MACRO messages(id) AS TABLE SELECT * FROM query_table('{_TABLE}' || id)"
+        )
+        database.execute("SET TimeZone = 'UTC'")
+        database.execute("SET lock_configuration = true")
+
+    def query(self, text: str) -> duckdb.DuckDBPyRelation | None:
+        """Prepare the one statement of a text.
+
+        Raises:
+            ConfigurationError: it has none or several, or is not UTF-8.
+        """
+        import duckdb
+
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ConfigurationError(f"{text!r} is not UTF-8", "SQL") from None
+        statements = self._database.extract_statements(text)
+        if len(statements) != 1:
+            raise ConfigurationError(
+                f"expected one statement, found {len(statements)}: {text!r}", "SQL"
+            )
+        statement = _without_end(text)
+        while True:
+            try:
+                return self._database.sql(statement)
+            except (duckdb.CatalogException, duckdb.BinderException) as error:
+                if not self._supply(str(error)):
+                    raise
+
+    def _supply(self, problem: str) -> bool:
+        """Add the table or the column without which a query cannot be prepared."""
+        if (table := _UNKNOWN_TABLE.search(problem)) is not None:
+            recording_id = table[1]
+            if not recording_id.isdecimal():
+                raise ConfigurationError(
+                    f"messages({recording_id}): expected the id of a recording", "SQL"
+                )
+            self._register(int(recording_id))
+            return True
+        if (column := _UNKNOWN_COLUMN.search(problem)) and column[1] not in self._added:
+            self._added += (column[1],)
+            for recording_id in self._recordings:
+                self._register(recording_id)
+            return bool(self._recordings)
+        return False
+
+    def _register(self, recording_id: int) -> None:
+        recording = self._recordings.get(recording_id) or self._directory.recording(recording_id)
+        self._recordings[recording_id] = recording
+        messages = _Messages(recording, self._args, self._added, self._fail)
+        self._database.register(f"{_TABLE}{recording_id}", messages)
+
+    def _fail(self, failure: AerotapeError) -> None:
+        self.failure = failure
+
+
+def _without_end(statement: str) -> str:
+    """Return a statement without the semicolons at its end: DuckDB makes a subquery of it."""
+    import duckdb
+
+    text = statement.encode()
+    end = len(text)
+    for offset, kind in reversed(duckdb.tokenize(statement)):
+        if text[offset : offset + 1] == b";":
+            end = offset
+        elif kind != duckdb.token_type.comment:
+            break
+    return text[:end].decode()
 
 
 class _Messages:
     """The messages of a recording, which each scan of a query reads anew."""
 
-    def __init__(self, recording: Recording, args: argparse.Namespace) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        args: argparse.Namespace,
+        added: tuple[str, ...],
+        on_failure: Callable[[AerotapeError], None],
+    ) -> None:
         self._recording = recording
         self._args = args
-        self.__arrow_c_stream__()  # errors of the schema and the recording are reported now
+        self._on_failure = on_failure
+        self._columns: list[str] | None = None
+        own = self._reader().schema.names  # errors of the schema are reported now
+        self._columns = [*own, *(name for name in added if name not in own)]
+
+    def _reader(self) -> pyarrow.RecordBatchReader:
+        return self._recording.to_batches(
+            checksum=self._args.checksum,
+            columns=self._columns,
+            schema=self._args.schema,
+            template=self._args.template,
+        )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        batches = self._recording.to_batches(
-            checksum=self._args.checksum, schema=self._args.schema, template=self._args.template
-        )
+        import pyarrow
+
+        reader = self._reader()
+        batches = pyarrow.RecordBatchReader.from_batches(reader.schema, self._watched(reader))
         return batches.__arrow_c_stream__(requested_schema)
+
+    def _watched(self, reader: pyarrow.RecordBatchReader) -> Iterator[pyarrow.RecordBatch]:
+        try:
+            yield from reader
+        except AerotapeError as error:
+            self._on_failure(error)
+            raise
 
 
 def _recordings(directory: ArchiveDirectory) -> pyarrow.Table:
@@ -140,41 +251,35 @@ def _recordings(directory: ArchiveDirectory) -> pyarrow.Table:
     return pyarrow.Table.from_pylist(rows, schema)
 
 
-def _print(reader: pyarrow.RecordBatchReader, args: argparse.Namespace) -> None:
-    rows = _rows(reader)
+def _print(found: duckdb.DuckDBPyRelation, args: argparse.Namespace, tables: _Tables) -> None:
+    names, forms = found.columns, [values.form_of(kind) for kind in found.types]
+    batches = _batches(values.fetched(found, forms), tables)
+    if args.json:
+        emit_table(names, values.json_rows(batches, forms), args)
+        return
+    rows = values.text_rows(batches, forms)
     if args.csv:
-        import csv
-
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(reader.schema.names)
+        stream = data_stream(sys.stdout)
+        stream.write(values.csv_line(names))
         for row in rows:
-            writer.writerow([_text(value) for value in row.values()])
-    elif args.json:
-        emit(rows, args)
-    else:
-        emit(list(islice(rows, _SHOWN)), args, "no rows")
-        if next(rows, None) is not None:
-            note(f"these are the first {_SHOWN} rows; --json and --csv print all")
+            stream.write(
+                values.csv_line(None if each is None else nested_text(each) for each in row)
+            )
+        return
+    numbers = [at for at, form in enumerate(forms) if form.is_number]
+    emit_table(names, islice(rows, _SHOWN), args, "no rows", numbers=numbers)
+    if next(rows, None) is not None:
+        note(f"these are the first {_SHOWN} rows; --json and --csv print all")
 
 
-def _rows(reader: pyarrow.RecordBatchReader) -> Iterator[dict[str, Any]]:
-    for batch in reader:
-        for row in batch.to_pylist():
-            yield {name: _plain(value) for name, value in row.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value whose parts have a form in JSON."""
-    if isinstance(value, dict):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    if isinstance(value, (date, time, datetime)):
-        return value.isoformat()
-    if isinstance(value, Decimal) and value == value.to_integral_value():
-        return int(value)  # a sum of integers
-    return str(value) if isinstance(value, (Decimal, UUID, timedelta)) else value
-
-
-def _text(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else value
+def _batches(found: duckdb.DuckDBPyRelation, tables: _Tables) -> Iterator[pyarrow.RecordBatch]:
+    """Iterate the batches of a query; its errors are DuckDB's also here."""
+    reader = found.to_arrow_reader(_BATCH_ROWS)
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except OSError as error:  # pyarrow's, with DuckDB's text
+            raise tables.failure or AerotapeError(f"DuckDB: {error}") from error
+        yield batch
