@@ -23,7 +23,7 @@ from aerotape.archive.ledger.mirrors.replica import Replica, fenced, may_have_fo
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.no_follow import check_file, open_no_follow
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
-from aerotape.errors import LedgerExistsError, StorageError, reason_of
+from aerotape.errors import CodecError, LedgerExistsError, StorageError, reason_of
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
@@ -390,7 +390,7 @@ def _metadata(row: sqlite3.Row, path: Path) -> LedgerMetadata:
             length=row["length"],
             end_position=row["end_position"],
         )
-    except (KeyError, ValueError, TypeError) as error:
+    except (CodecError, KeyError, ValueError, TypeError) as error:
         raise StorageError(
             f"cannot use the row {bytes(row['key']).hex()} of the ledgers' metadata {path}:"
             f" {error}",

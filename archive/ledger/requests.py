@@ -17,7 +17,7 @@ from aerotape.catalog.scope_layout import unsigned
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.generated.archive import SourceLocation
-from aerotape.errors import ArchiveError, ConfigurationError
+from aerotape.errors import ArchiveError, CodecError, ConfigurationError
 from aerotape.protocol import ErrorCode
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from aerotape.archive.waiting import Task
 
 _MAX_LISTED: Final = 1_000
+# Characters of a refused text in an error.
+_SHOWN: Final = 100
 
 
 def _ledger(request: Any) -> QualifiedId:
@@ -75,6 +77,24 @@ def _check_mirrors(
         )
 
 
+def _mirrors_of(text: str) -> list[str]:
+    """Return the channels in the JSON of a request (ConfigurationError)."""
+    import json
+
+    try:
+        mirrors = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"mirrors are not JSON: {error}: {text[:_SHOWN]!r}; send an array of channels",
+            "mirrors",
+        ) from error
+    if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
+        raise ConfigurationError(
+            f"mirrors {text[:_SHOWN]!r} are not an array of channels", "mirrors"
+        )
+    return mirrors
+
+
 def _create(
     ledgers: LedgerService,
     mirror_channels: frozenset[str],
@@ -82,11 +102,7 @@ def _create(
     session: ControlSession,
     request: codecs.CreateLedgerRequest,
 ) -> None:
-    import json
-
-    mirrors = json.loads(request.mirrors or "[]")
-    if not isinstance(mirrors, list) or not all(isinstance(each, str) for each in mirrors):
-        raise ConfigurationError(f"mirrors {mirrors!r} are not an array of channels", "mirrors")
+    mirrors = _mirrors_of(request.mirrors or "[]")
     _check_mirrors(services, session, mirrors, mirror_channels)
     ledger = _ledger(request)
     metadata = LedgerMetadata(
@@ -219,7 +235,7 @@ def _mirror(
     try:
         step = MirrorStep(request.step)  # type: ignore[arg-type]
         replica = Replica.decode(request.replica)
-    except (ValueError, TypeError, KeyError) as error:
+    except (CodecError, ValueError) as error:
         raise ArchiveError(f"cannot mirror ledger {ledger}: {error}") from error
     led = LedgerMetadata(
         ledger,

@@ -266,7 +266,7 @@ def _json(value: Any) -> bytes:
 def _value(text: bytes) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CodecError(f"metadata of an action is not JSON: {error}") from None
 
 

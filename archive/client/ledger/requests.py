@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from aerotape.archive.client import arguments
 from aerotape.archive.client.queries import Pages
@@ -16,8 +17,11 @@ from aerotape.archive.waiting import Task
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.journal_type import JournalType
+from aerotape.errors import CodecError
 from aerotape.protocol import NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId, signed
+
+_T = TypeVar("_T")
 
 LedgerStateName = Literal["OPEN", "CLOSED"]
 
@@ -230,9 +234,19 @@ def info_of(found: codecs.LedgerDescriptor) -> LedgerInfo:
         write_quorum=found.write_quorum,
         ack_quorum=found.ack_quorum,
         has_password=bool(found.has_password),
-        mirrors=tuple(json.loads(found.mirrors)),
-        members=tuple(LedgerMirror(**each) for each in json.loads(found.members or "[]")),
+        mirrors=_from_json(found.mirrors, str),
+        members=_from_json(found.members or "[]", lambda each: LedgerMirror(**each)),
     )
+
+
+def _from_json(text: str, make: Callable[[Any], _T]) -> tuple[_T, ...]:
+    """Return the items of an array of JSON that an archive has sent (CodecError)."""
+    try:
+        return tuple(map(make, json.loads(text)))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CodecError(
+            f"the archive has sent a ledger whose mirrors are not valid: {error}"
+        ) from error
 
 
 def describe_by(session: ClientSession, listing: Listing) -> Task[codecs.LedgerDescriptor]:

@@ -31,6 +31,7 @@ from aerotape.codecs.generated.ledger_control import LedgerState, MirrorLedgerRe
 from aerotape.errors import (
     AeronTimeoutError,
     AerotapeError,
+    CodecError,
     ConfigurationError,
     LedgerError,
     LedgerFencedError,
@@ -363,7 +364,7 @@ def _groups(states: Mapping[str, MemberState]) -> set[tuple[str, ...]]:
 def _state(found: LedgerDescriptor, name: str) -> MemberState:
     try:
         replica = Replica.decode(found.replica)
-    except (ValueError, TypeError, KeyError) as error:
+    except CodecError as error:
         raise LedgerError(f"its state cannot be read: {error}") from error
     return MemberState(
         replace(replica, own=name),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.ledger.quorum import last_add_confirmed
 from aerotape.codecs.generated.ledger_control import LedgerType
-from aerotape.errors import LedgerFencedError
+from aerotape.errors import CodecError, LedgerFencedError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ Epoch = tuple[int, str]
 Group = tuple[str, ...]
 """The members that store a ledger, by control channel; the one that created it is the first."""
 NO_EPOCH: Final[Epoch] = (0, "")
+# Characters of a text in an error.
+_SHOWN: Final = 100
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -106,13 +108,22 @@ class Replica:
         """Return what `encode` has returned, or what version 1 of the metadata has of mirrors.
 
         Raises:
-            ValueError, TypeError, KeyError: it is neither.
+            CodecError: it is neither.
         """
+        try:
+            return cls._decode(text or "{}")
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
+            raise CodecError(
+                f"not the JSON of a replica: {error}: {(text or '')[:_SHOWN]!r}"
+            ) from error
+
+    @classmethod
+    def _decode(cls, text: str) -> Replica:
         import json
 
-        found = json.loads(text or "{}")
+        found = json.loads(text)
         if isinstance(found, list):
-            return cls(groups=(("", *found),)) if found else cls()
+            return cls(groups=(_group(("", *found)),)) if found else cls()
         for name in ("promised", "adopted"):
             if name in found:
                 found[name] = _epoch(found[name])
@@ -120,10 +131,12 @@ class Replica:
             epoch, number = found["version"]
             found["version"] = (_epoch(epoch), int(number))
         if "groups" in found:
-            found["groups"] = tuple(tuple(map(str, group)) for group in found["groups"])
+            found["groups"] = tuple(map(_group, found["groups"]))
         if "history" in found:
             found["history"] = tuple((_epoch(epoch), int(at)) for epoch, at in found["history"])
-        return cls(**found)
+        replica = cls(**found)
+        _group((replica.own, replica.boot))
+        return replica
 
 
 NOT_REPLICATED: Final = Replica()
@@ -133,6 +146,13 @@ NOT_REPLICATED: Final = Replica()
 def _epoch(value: Any) -> Epoch:
     number, member = value
     return int(number), str(member)
+
+
+def _group(members: Iterable[Any]) -> Group:
+    group = tuple(members)
+    if not all(isinstance(each, str) for each in group):
+        raise TypeError(f"{group!r} are not texts")
+    return group
 
 
 @dataclass(frozen=True, slots=True)
