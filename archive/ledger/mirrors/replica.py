@@ -150,7 +150,7 @@ def _epoch(value: Any) -> Epoch:
 
 def _group(members: Iterable[Any]) -> Group:
     group = tuple(members)
-    if not all(isinstance(each, str) for each in group):
+    if isinstance(members, str) or not all(isinstance(each, str) for each in group):
         raise TypeError(f"{group!r} are not texts")
     return group
 

@@ -29,6 +29,7 @@ NOT_REPLICAS = [
     '{"unknown": 1}',
     '{"groups": 5}',
     '{"groups": [[1]]}',
+    '{"groups": ["a"]}',
     '{"promised": [Infinity, "a"]}',
     '{"version": [[1, "a"], Infinity]}',
     '{"version": 1}',
