@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from support.daemon.control_rig import await_true
 from support.damage.tool_commands import run
 from support.terminal import run_on_terminal
 
+import aerotape
+from aerotape.archive.counters import CounterType
 from aerotape.tools._cli.daemon.logs import log_to_standard_error
 from aerotape.tools._cli.escaping import escaping_streams
 from aerotape.tools._cli.help.overview import GROUPS
@@ -247,14 +250,22 @@ def test_log_lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFix
 
 @pytest.fixture(scope="module")
 def archive() -> Iterator[ServedArchive]:
-    """A running archive that records a stream with a hostile alias."""
-    with serve("aerotape") as served, served.connect() as client:
+    """A running archive that records a stream with a hostile alias, beside hostile counters."""
+    with (
+        serve("aerotape") as served,
+        served.connect() as client,
+        aerotape.Aeron(served.aeron_dir) as aeron,
+    ):
+        key = struct.pack("<qq", client.archive_id, client.archive_id)
+        counters = [aeron.native.add_counter(each, key, HOSTILE) for each in (0, *CounterType)]
         publication = client.add_recorded_publication(CHANNEL, 1001)
         for payload in PAYLOADS:
             publication.offer(payload)
         await_true(lambda: any(client.list_recordings()))
         yield served
         publication.close()
+        for counter in counters:
+            counter.close()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ _TYPES: Final = {
 _PAGE: Final = """# JSON output
 
 With `--json` a command prints one object, an array with an object a line, or, where it prints as it
-goes, an object a line. Bytes are in hexadecimal.
+goes, an object a line. Bytes are in hexadecimal. Numbers that JSON lacks are `"NaN"`, `"Infinity"`
+and `"-Infinity"`. Control characters are escaped.
 
 `python -m aerotape.tools._cli.json_output.schema` prints a JSON Schema, that of an object with a
 record of each command by the command's name. The tests check what commands print against it.

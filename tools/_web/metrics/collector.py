@@ -168,8 +168,10 @@ def _lags(snapshot: Snapshot) -> Iterator[Metric]:
     yield replays
     stored: dict[tuple[str, str, int], int] = {}
     for counter in snapshot.counters:
-        if counter.type_id == CounterType.ENTITY_REPLICATION:
-            _, topic, partition, *_ = counter.label.split()
+        words = counter.label.split()
+        # Any client of the driver can add such a counter, with another label.
+        if counter.type_id == CounterType.ENTITY_REPLICATION and len(words) > 2:
+            topic, partition = words[1:3]
             recording_id = key_fields(counter.type_id, counter.key)["recording_id"]
             key = (topic, partition, recording_id)
             stored[key] = min(counter.value, stored.get(key, counter.value))
