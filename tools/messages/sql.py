@@ -43,7 +43,7 @@ _SHOWN: Final = 1000
 _BATCH_ROWS: Final = 10_000
 # SQL reads and writes no file. Without a directory for temporary files there is none: DuckDB
 # allows SQL to use the files there whatever else is disabled.
-_SETTINGS: Final = {
+_SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "enable_external_access": "false",
     "temp_directory": "",
     "python_enable_replacements": "false",
