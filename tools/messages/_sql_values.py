@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from aerotape.tools._cli.output import json_number
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow
-    from duckdb import DuckDBPyType
+    from duckdb.sqltypes import DuckDBPyType
 
 Read = Callable[[Any], Any]
 
@@ -65,17 +65,22 @@ def form_of(kind: DuckDBPyType) -> Form:
     if name == "blob":
         return Form("BLOB", bytes.hex, is_text=False)
     if name in ("list", "array"):
-        each = form_of(kind.children[0][1])
+        each = form_of(_part(kind, 0))
         read: Read = lambda values: [each.json(value) for value in values]  # noqa: E731
         return Form(f"{each.type}[]", read, is_text=False)
     if name == "map":
-        values = form_of(kind.children[1][1])
+        values = form_of(_part(kind, 1))
         # Arrow has a map as pairs. The keys are DuckDB's text, as JSON's are text.
         read = lambda pairs: {key: values.json(value) for key, value in pairs}  # noqa: E731
         return Form(f"MAP({_TEXT}, {values.type})", read, is_text=False)
     if name == "struct":
-        return _struct({name: form_of(each) for name, each in kind.children}, len(kind.children))
+        fields = {name: form_of(_part(kind, at)) for at, (name, _) in enumerate(kind.children)}
+        return _struct(fields, len(kind.children))
     return Form(_TEXT, str)
+
+
+def _part(kind: DuckDBPyType, at: int) -> DuckDBPyType:
+    return cast("DuckDBPyType", kind.children[at][1])
 
 
 def _struct(fields: dict[str, Form], count: int) -> Form:
