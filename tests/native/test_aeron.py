@@ -298,6 +298,29 @@ def test_a_wait_that_polls_does_the_clients_work(driver: _native.MediaDriver) ->
     client.close()
 
 
+def test_results_that_are_not_fetched_cost_nothing(driver: _native.MediaDriver) -> None:
+    """The client's thread wakes up about as often with pending adds as without, and they can be
+    fetched after any time; so it is beside a command now and then."""
+    before = set(Path("/proc/self/task").iterdir())
+    client = _native.AeronClient(driver.aeron_dir)
+    own = set(Path("/proc/self/task").iterdir()) - before
+
+    def wakes_up(times: int) -> int:
+        count = wake_ups(own)
+        for _ in range(times):
+            time.sleep(0.5)
+            client.add_counter(2001, b"", "now and then").close()
+        return wake_ups(own) - count
+
+    idle = wakes_up(4)
+    publication = client.async_add_publication("aeron:ipc", 1)
+    subscription = client.async_add_subscription("aeron:ipc", 1)
+    counter = client.async_add_counter(2000, b"", "pending")
+    assert wakes_up(4) < 3 * idle + 500  # was about ten times as often
+    assert None not in (publication.poll(), subscription.poll(), counter.poll())
+    client.close()
+
+
 def test_mailbox_wake_ends_a_wait() -> None:
     """A wait without a timeout returns as soon as another thread wakes it."""
     mailbox = _native.Mailbox()

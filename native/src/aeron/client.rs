@@ -169,19 +169,18 @@ impl AeronClient {
                 drop(Box::from_raw(listener));
                 return Err(error);
             }
-            let conducting =
-                match ConductorThread::start(aeron, context, mailbox, driver_timeout_ms) {
-                    Ok(conducting) => conducting,
-                    Err(error) => {
-                        c::aeron_close(aeron);
-                        c::aeron_context_close(context);
-                        drop(Box::from_raw(listener));
-                        return Err(Error::Aeron {
-                            code: error.raw_os_error().unwrap_or_default(),
-                            message: format!("{what}: cannot start its thread: {error}"),
-                        });
-                    }
-                };
+            let conducting = match ConductorThread::start(aeron, context, mailbox) {
+                Ok(conducting) => conducting,
+                Err(error) => {
+                    c::aeron_close(aeron);
+                    c::aeron_context_close(context);
+                    drop(Box::from_raw(listener));
+                    return Err(Error::Aeron {
+                        code: error.raw_os_error().unwrap_or_default(),
+                        message: format!("{what}: cannot start its thread: {error}"),
+                    });
+                }
+            };
             Ok(Self(Arc::new(Shared {
                 aeron: RwLock::new(Some(Raw {
                     aeron,
@@ -318,7 +317,10 @@ unsafe extern "C" fn on_error(clientd: *mut c_void, code: c_int, message: *const
     let message = super::tidy(&message);
     match &listener.mailbox {
         Some(mailbox) => mailbox.post(Event::ClientError(ClientError { code, message })),
-        None => eprintln!("aerotape: Aeron client error {code}: {message}"),
+        None => eprintln!(
+            "aerotape: Aeron client error {code}: {}",
+            super::printable(&message)
+        ),
     }
 }
 

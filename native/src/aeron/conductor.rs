@@ -3,8 +3,8 @@
 //! A thread does that. C's conductor thread does not replace it. C's cannot be woken: a command
 //! waits for the end of its sleep, and no thread is notified of the response. With it, at 100
 //! microseconds of sleep, a recording's lifecycle takes about twice as long and the start of a
-//! replay a third longer. Our thread is woken for a command, polls often while a response is
-//! outstanding, and wakes the mailbox when something arrived meanwhile.
+//! replay a third longer. Our thread is woken for a command, polls often soon after it, and wakes
+//! the mailbox when something arrived while a response is outstanding.
 //!
 //! A thread that polls anyway, as the archive's does for its control streams, does the work in its
 //! stead (`help`): what the driver sends then reaches it without a second thread, and ours sleeps.
@@ -21,8 +21,12 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
-/// Longest sleep while a response of the driver is outstanding.
+/// Longest sleep in the first moments after a command.
 const ATTENTIVE_PARK: Duration = Duration::from_micros(50);
+
+/// A later sleep lasts at most for this part of the time since the last command. So a response is
+/// noticed late by no more than that, and a result that is fetched late or never costs nothing.
+const ATTENTION_DIVISOR: u32 = 16;
 
 /// Sleep of the thread while another one helps; so long it takes to notice that none does any more.
 const HELPED_PARK: Duration = Duration::from_millis(10);
@@ -65,28 +69,26 @@ struct Awaited {
     total: AtomicUsize,
 }
 
-/// Polling often, while responses are awaited.
+/// How long to sleep while responses are awaited.
 struct Attention<'a> {
     awaited: &'a Awaited,
-    /// How long after the last command: the driver has responded by then, or is lost. The results
-    /// of some commands are not fetched for long.
-    longest: Duration,
     total: usize,
-    until: Instant,
+    /// When the last command was noticed.
+    since: Instant,
 }
 
 impl Attention<'_> {
-    fn is_needed(&mut self) -> bool {
+    /// The longest sleep; `None`: nothing is awaited.
+    fn longest_park(&mut self) -> Option<Duration> {
         if self.awaited.count.load(Ordering::SeqCst) == 0 {
-            return false;
+            return None;
         }
         let total = self.awaited.total.load(Ordering::SeqCst);
-        let now = Instant::now();
         if total != self.total {
             self.total = total;
-            self.until = now + self.longest;
+            self.since = Instant::now();
         }
-        now < self.until
+        Some((self.since.elapsed() / ATTENTION_DIVISOR).max(ATTENTIVE_PARK))
     }
 }
 
@@ -103,7 +105,6 @@ impl ConductorThread {
         aeron: *mut c::aeron_t,
         context: *mut c::aeron_context_t,
         mailbox: Option<Mailbox>,
-        driver_timeout_ms: u64,
     ) -> std::io::Result<Self> {
         // SAFETY: as promised by the caller. This cannot fail, as C starts no thread.
         unsafe {
@@ -122,9 +123,8 @@ impl ConductorThread {
             move || {
                 let attention = Attention {
                     awaited: &awaited,
-                    longest: Duration::from_millis(driver_timeout_ms),
                     total: 0,
-                    until: Instant::now(),
+                    since: Instant::now(),
                 };
                 conduct(&conducting, attention, mailbox.as_ref());
             }
@@ -136,7 +136,8 @@ impl ConductorThread {
         })
     }
 
-    /// Send the command that was just added, and poll often until the result is dropped.
+    /// Send the command that was just added, and poll often soon after it, until the result is
+    /// dropped.
     pub fn awaiting(&self) -> Awaiting {
         self.awaited.total.fetch_add(1, Ordering::SeqCst);
         self.awaited.count.fetch_add(1, Ordering::SeqCst);
@@ -193,15 +194,14 @@ fn conduct(conducting: &Conducting, mut attention: Attention<'_>, mailbox: Optio
         if conducting.is_lost.load(Ordering::SeqCst) {
             return;
         }
-        let is_awaited = attention.is_needed();
+        let longest = attention.longest_park();
         if worked > 0 {
             idle.reset();
-            if let Some(mailbox) = mailbox.filter(|_| is_awaited) {
+            if let Some(mailbox) = mailbox.filter(|_| longest.is_some()) {
                 mailbox.wake();
             }
         } else if let Some(park) = idle.next_park() {
-            let longest = if is_awaited { ATTENTIVE_PARK } else { park };
-            park_timeout(park.min(longest));
+            park_timeout(park.min(longest.unwrap_or(park)));
         }
     }
 }

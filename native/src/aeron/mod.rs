@@ -115,3 +115,29 @@ pub(crate) fn c_string(text: &str, what: &str) -> Result<CString, Error> {
         message: format!("{what} {text:?} contains a NUL character"),
     })
 }
+
+/// Escape what could control a terminal or forge a line: a driver's error may quote a channel.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '"' | '\'' | '\\' => shown.push(character),
+            _ => shown.extend(character.escape_debug()),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(printable("it's \"a\\b\" é"), "it's \"a\\b\" é");
+        assert_eq!(
+            printable("\u{1b}[2J\r\n\u{9b}\u{202e}\u{2028}"),
+            "\\u{1b}[2J\\r\\n\\u{9b}\\u{202e}\\u{2028}"
+        );
+    }
+}
