@@ -19,13 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SETTINGS", "register", "session"]
 
-PUSHDOWN_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
-SETTINGS: Final = {
-    PUSHDOWN_SETTING: "true",
-    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
-}
-"""Spark's settings with which a query reads only the recordings and positions that it filters, and
-an error is shown without Python's traceback."""
+SETTINGS: Final = {"spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true"}
+"""Spark's settings with which an error is shown without Python's traceback."""
 
 
 def session(builder: SparkSession.Builder | None = None) -> SparkSession:

@@ -4,20 +4,18 @@ Spark creates an `AerotapeDataSource` in a Python worker next to the driver and 
 schema and a reader: of a batch query (`aerotape.spark.source.batch_reader`) or of a streaming query
 (`aerotape.spark.streaming.reader`).
 
-Spark rejects a reader with filter pushdown while `spark.sql.python.filterPushdown.enabled` is
-false, and does not pass that setting to the data source. But with pushdown it plans in another
-worker module: there the reader is a `FilteringReader`, in any other a `BatchReader`. With
-`spark.python.use.daemon` set to `false` the module is not imported by its name, and filters are
-not pushed down.
-
 For a query of a table (CREATE TABLE … USING aerotape) Spark does not pass the table's options: it
 passes them when the table is created, and stores only the schema. So the options of a table are in
 the metadata of its schema's first column.
+
+All uses of a relation share what Spark 4.2 and 4.3 store in it: the data source of the first use,
+with its options, and the latest plan. So filters do not limit a plan, which another query, or
+another use of the relation in the same query, would be left with, and options of a query of a table
+are refused.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -26,9 +24,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from aerotape.errors import ConfigurationError
-from aerotape.spark.source.batch_reader import BatchReader, FilteringReader, without_traceback
+from aerotape.spark.source.batch_reader import BatchReader, without_traceback
 from aerotape.spark.source.options import (
     STORAGE_PREFIX,
+    STREAM_NAMES,
     ReadOptions,
     given_options,
     is_table,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceWriter
 
 _TABLE_OPTIONS: Final = "aerotape.options"
-_FILTERING_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class AerotapeDataSource(DataSource):
@@ -55,7 +53,7 @@ class AerotapeDataSource(DataSource):
         super().__init__(options)
         self._given = given_options(options)
         self._is_table = is_table(options)
-        # A query of a table has no path, but may have other options: FROM t WITH (streamId = 7).
+        # A query of a table has no path; `_take_schema` parses the table's options.
         if "path" in self._given:
             self._parse(self._given)
 
@@ -92,8 +90,6 @@ class AerotapeDataSource(DataSource):
         if self.stream_options.given:
             name = self.stream_options.given[0]
             raise ConfigurationError(f"{name}: this option is for spark.readStream only", name)
-        if _has_filter_pushdown():
-            return FilteringReader(self.read_options, schema)
         return BatchReader(self.read_options, schema)
 
     @without_traceback
@@ -117,9 +113,15 @@ class AerotapeDataSource(DataSource):
 
     def _take_schema(self, schema: StructType) -> None:
         """Read a table's options from its schema, and check the columns."""
+        stored = {
+            name: value
+            for field in schema.fields
+            for name, value in field.metadata.get(_TABLE_OPTIONS, {}).items()
+        }
+        if stored:
+            _check_query(self._given)
         if "path" not in self._given:
-            stored = [field.metadata.get(_TABLE_OPTIONS, {}) for field in schema.fields]
-            self._parse({name: of[name] for of in stored for name in of} | self._given)
+            self._parse(stored | self._given)
         known = table_types(self.read_options)
         for field in schema.fields:
             expected = known.get(field.name)
@@ -139,12 +141,19 @@ def _check_table(options: Mapping[str, str]) -> None:
         if name.startswith(STORAGE_PREFIX):
             raise ConfigurationError(
                 f"{name}: storage options cannot be options of a table, because its schema and "
-                "those of tables made from it would show them; set environment variables, or give "
-                f"them to each query, as in SELECT … FROM t WITH (`{name}` = '…')",
+                "those of tables made from it would show them; set environment variables, or "
+                "create a temporary view: CREATE TEMPORARY VIEW … USING aerotape OPTIONS (…)",
                 name,
             )
 
 
-def _has_filter_pushdown() -> bool:
-    """Return whether this process is the worker in which Spark pushes filters down."""
-    return _FILTERING_WORKER in sys.modules
+def _check_query(options: Mapping[str, str]) -> None:
+    """Refuse options of a query of a table, except those of streams, which have no other place."""
+    for name in options:
+        if name not in STREAM_NAMES:
+            raise ConfigurationError(
+                f"{name}: a query of a table takes no options, as in FROM t WITH (…) or "
+                "spark.read.option(…).table(…), because Spark may apply them to other uses of the "
+                "table too, or to none; create another table, or a temporary view, with OPTIONS",
+                name,
+            )

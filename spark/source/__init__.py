@@ -1,1 +1,1 @@
-"""The batch data source `aerotape`: options, planning, filter pushdown."""
+"""The batch data source `aerotape`: options and planning."""

@@ -6,8 +6,7 @@ not imported before that.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
@@ -21,10 +20,8 @@ from aerotape.spark.source.options import ReadOptions
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql.datasource import Filter
 
     from aerotape.replay.offline.reader import RecordingRange
-    from aerotape.spark.source.pushdown import Selection
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -56,7 +53,6 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._selection: Selection | None = None
 
     @without_traceback
     def partitions(self) -> list[InputPartition]:
@@ -69,17 +65,8 @@ class BatchReader(DataSourceReader):
         )
 
         options = self._options
-        recordings = choose_recordings(options.open_directory(), options)
-        if self._selection is not None:
-            recordings = list(self._selection.recordings(recordings))
-            narrowed = self._selection.positions(options)
-            if narrowed is None:
-                return []
-            options = narrowed
-        recordings = without_damaged(recordings, options)
+        recordings = without_damaged(choose_recordings(options.open_directory(), options), options)
         ranges = plan_ranges(recordings, options)
-        if self._selection is not None:
-            ranges = self._selection.at_times(recordings, ranges, options)
         return [ScanPartition(part) for part in plan_partitions(ranges, options.partition_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -118,22 +105,3 @@ def table_batches(
                 for column, field in zip(batch.columns, expected, strict=True)
             ]
             yield pyarrow.RecordBatch.from_arrays(columns, schema=expected)
-
-
-class FilteringReader(BatchReader):
-    """A batch reader with filter pushdown."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Limit the plan to what can pass the filters; return those that Spark must apply."""
-        from aerotape.spark.source.pushdown import Selection, ignored_column
-
-        self._selection, left_to_spark = Selection().narrow(filters)
-        for filter in left_to_spark:
-            if column := ignored_column(filter):
-                warnings.warn(
-                    f"a filter on {column} does not limit what aerotape reads: {filter}; "
-                    "comparisons with constants do: =, IN, <, <=, >, >=",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-        return left_to_spark

@@ -18,12 +18,9 @@ from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql.datasource import EqualTo
 from support.spark.stream_query import Query
 
 from aerotape.spark.data_source import AerotapeDataSource
-from aerotape.spark.source.batch_reader import FilteringReader
-from aerotape.spark.source.table_schema import table_schema
 
 Row = dict[str, Any]
 HIGH = (1 << 64) - 1
@@ -141,20 +138,6 @@ def test_refused_scopes(built: Path, option: str) -> None:
     """The error names the option."""
     with pytest.raises(ConfigurationError, match="scopeIds: "):
         source(built, scopeIds=option)
-
-
-def test_filters_are_applied_in_each_scope(built: Path) -> None:
-    """A pushed filter on recording_id reads that id in each scope; one on scope_id is Spark's."""
-    options = source(built, scopeIds="all").read_options
-    reader = FilteringReader(options, table_schema(options))
-    by_id, by_scope = EqualTo(("recording_id",), 1), EqualTo(("scope_id",), 6)
-    assert list(reader.pushFilters([by_id, by_scope])) == [by_scope]
-    ranges = [part for each in reader.partitions() for part in each.ranges]  # type: ignore[attr-defined]
-    assert {(part.recording_id, part.imported_from) for part in ranges} == {
-        (1, None),
-        (1, 6),
-        (1, HIGH),
-    }
 
 
 def test_a_stream_reads_all_scopes(store: Path, tmp_path: Path) -> None:

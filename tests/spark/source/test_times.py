@@ -93,37 +93,31 @@ def test_recorded_times_are_the_same_in_spark_polars_and_duckdb(
     assert "recorded_time" not in default.columns
 
 
-def test_filters_of_times_are_pushed_down(spark: SparkSession, built: Built) -> None:
-    """Rows are the same with and without pushdown; with it segments of other times may be
-    missing."""
+def test_options_and_filters_of_times(spark: SparkSession, built: Built) -> None:
+    """A filter selects rows by their times; with options for the same times segments of other times
+    may be missing."""
     length = built.stream.segment_length
     moments = [recorded_time(built.points, message.position) for message in built.stream.messages]
     chosen = [n for n, m in enumerate(built.stream.messages) if length <= m.position < 2 * length]
     low, high = moments[chosen[5]], moments[chosen[-5]]
+    assert low and high
     expected = [
         message.position
         for message, moment in zip(built.stream.messages, moments, strict=True)
-        if moment and low and high and low <= moment <= high
+        if moment and low <= moment < high
     ]
-    name = "spark.sql.python.filterPushdown.enabled"
+    assert len(expected) > 10
 
-    def positions() -> list[int]:
+    def positions(**options: str) -> list[int]:
         table = spark.read.format("aerotape").option("columns", "position,recorded_time")
-        rows = table.load(str(built.archive_dir)).where(
-            (fn.col("recorded_time") >= fn.lit(low)) & (fn.col("recorded_time") <= fn.lit(high))
-        )
-        return sorted(row.position for row in rows.collect())
+        rows = table.options(**options).load(str(built.archive_dir))
+        is_wanted = (fn.col("recorded_time") >= fn.lit(low)) & (fn.col("recorded_time") < high)
+        return sorted(row.position for row in rows.where(is_wanted).collect())
 
-    before = spark.conf.get(name) or "false"
-    try:
-        spark.conf.set(name, "false")
-        assert positions() == expected
-        spark.conf.set(name, "true")
-        for position in (0, 2 * length):
-            built.stream.segment_path(built.archive_dir, position).unlink()
-        assert positions() == expected
-    finally:
-        spark.conf.set(name, before)
+    assert positions() == expected
+    for position in (0, 2 * length):
+        built.stream.segment_path(built.archive_dir, position).unlink()
+    assert positions(fromTime=low.isoformat(), toTime=high.isoformat()) == expected
 
 
 def test_a_stream_begins_at_a_time(spark: SparkSession, built: Built, tmp_path: Path) -> None:
