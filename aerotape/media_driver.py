@@ -150,7 +150,8 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
 
     Raises:
         AeronError: it cannot start.
-        ConfigurationError: the threading mode is INVOKER, or a value is an unknown Java class.
+        ConfigurationError: the threading mode is INVOKER, a value is an unknown Java class, or the
+            directory, which a driver deletes when it starts, has recordings of an archive.
     """
     if properties.get("aeron.threading.mode") == "INVOKER":
         raise ConfigurationError(
@@ -159,6 +160,14 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
             "aeron.threading.mode",
         )
     properties = with_c_names(properties)
+    aeron_dir = properties["aeron.dir"]
+    if (found := _native.recordings_in(aeron_dir)) is not None:
+        raise ConfigurationError(
+            f"aeron.dir={aeron_dir}: a media driver deletes its directory when it starts, and "
+            f"{found} has recordings of an archive; set another aeron.dir, or move the recordings "
+            "out of it",
+            "aeron.dir",
+        )
     try:
         defaults = {
             name: value for name, value in DRIVER_DEFAULTS.items() if not _given(name, properties)
@@ -169,7 +178,7 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
             raise
         use_it = argument('driver="external"', "`--driver external`")
         raise AeronError(
-            f"a media driver runs in {properties['aeron.dir']} already, or did until a few seconds "
+            f"a media driver runs in {aeron_dir} already, or did until a few seconds "
             f"ago: use that one ({use_it}) or another directory "
             f"({argument('aeron_dir', '--aeron-dir')})",
             error.code,

@@ -2,7 +2,8 @@
 
 Start: lock the directory, start or find the media driver, write the mark file (which may lie in the
 driver's directory, so after a driver has emptied it), subscribe to the control channels, open the
-catalog, recover recordings, start the conductor. Stop: in reverse order.
+catalog, recover recordings, start the conductor. Stop: in reverse order. An archive directory in
+the driver's directory is created and locked after the driver's start.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveC
 from aerotape.archive.config.values import Idle
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
+from aerotape.archive.driver_directory import check_driver_directory, is_within
 from aerotape.archive.entity.extension import EntityExtension
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.extensions import Extension
@@ -91,7 +93,10 @@ class Archive(Closing):
         self.aeron_dir = config.aeron_dir or default_aeron_dir()
         self.control_channel = config.control_channel if config.control_channel_enabled else ""
         self.local_control_channel = config.local_control_channel
-        self.archive_dir = _make_directory(config.archive_dir)
+        self._is_nested = is_within(config.archive_dir, self.aeron_dir)
+        self.archive_dir = config.archive_dir
+        if not self._is_nested:
+            self.archive_dir = _make_directory(config.archive_dir)
         if config.archive_id == NULL_VALUE:
             # The reference uses the client id; here the mark file is written before the client.
             self.archive_id = int.from_bytes(os.urandom(8)) >> 2
@@ -197,18 +202,43 @@ class Archive(Closing):
         config = self.config
         for warning in config.warnings:
             LOGGER.warning("%s", warning)
-        self._cleanup.callback(claim(self.archive_dir, config.mark_file_dir, LIVENESS_TIMEOUT_MS))
-        if config.delete_archive_on_start:
-            _delete_contents(self.archive_dir)
-        if driver == "embedded":
-            self._open(launch_driver({**config.driver_properties, "aeron.dir": self.aeron_dir}))
+        if not self._is_nested:
+            self._cleanup.callback(self._claim(driver))
+            self._start_driver(driver)
         else:
-            await_driver(self.aeron_dir, config.driver_timeout_ms * 1_000_000)
+            if driver == "embedded" and self.archive_dir.exists():
+                # Another archive may be using it. The driver deletes it with the lock.
+                self._claim(driver)()
+            self._start_driver(driver)
+            self.archive_dir = _make_directory(config.archive_dir)
+            self._cleanup.callback(self._claim("external"))
         mark_file = self._mark_file = self._open(self._create_mark_file())
         mark_file.acquire()
         # Recovery may take longer than the liveness timeout of the mark file.
         with mark_file.kept_alive():
             self._start_parts(mark_file)
+
+    def _claim(self, driver: DriverKind) -> Callable[[], None]:
+        """Lock the archive directory, and empty it if so configured; return what frees it."""
+        config = self.config
+        free = claim(self.archive_dir, config.mark_file_dir, LIVENESS_TIMEOUT_MS)
+        try:
+            deletes = config.delete_archive_on_start
+            if driver == "embedded" and not (deletes and self._is_nested):
+                check_driver_directory(config, self.aeron_dir)
+            if deletes:
+                _delete_contents(self.archive_dir)
+        except BaseException:
+            free()
+            raise
+        return free
+
+    def _start_driver(self, driver: DriverKind) -> None:
+        config = self.config
+        if driver == "embedded":
+            self._open(launch_driver({**config.driver_properties, "aeron.dir": self.aeron_dir}))
+        else:
+            await_driver(self.aeron_dir, config.driver_timeout_ms * 1_000_000)
 
     def _start_parts(self, mark_file: MarkFile) -> None:
         config = self.config

@@ -1,6 +1,7 @@
 """Stub of the native core: Aeron's driver and clients, the conductor's mailbox."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from typing_extensions import Buffer
@@ -17,7 +18,14 @@ class MediaDriver:
         """Start a driver in this process from `aeron.*` properties (names as the C driver's)."""
     aeron_dir: Final[str]
     is_closed: Final[bool]
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Stop the driver. Its directory is deleted if so configured and without recordings."""
+
+def recordings_in(directory: str) -> Path | None:
+    """Return the directory, in a driver's or behind a link there, that has an archive's recordings.
+
+    None if there is none.
+    """
 
 # ---- aeron/client.rs ---------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ mod _native {
         AeronClient, Counter, CountersReader, ExclusivePublication, Image, Publication, Sending,
         Subscription,
         destination::PendingDestination,
-        driver::MediaDriver,
+        driver::{MediaDriver, recordings::recordings_in},
         message_reader::MessageReader,
         pending::{
             PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,

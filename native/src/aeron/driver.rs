@@ -3,6 +3,7 @@
 mod network;
 mod properties;
 mod property;
+pub mod recordings;
 
 use super::interpreter::released;
 use super::lock;
@@ -13,6 +14,7 @@ use pyo3::prelude::*;
 use rusteron_media_driver::bindings as d;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Mutex;
 
@@ -98,9 +100,13 @@ impl MediaDriver {
         // Taken in a separate statement: others may ask meanwhile whether it is closed.
         let running = lock(&self.running).take();
         if let Some(running) = running {
+            let has_recordings = recordings::find(Path::new(&self.aeron_dir)).is_some();
             // SAFETY: taken out once; closing joins the driver's threads.
             unsafe {
                 d::aeron_driver_close(running.driver);
+                if has_recordings {
+                    d::aeron_driver_context_set_dir_delete_on_shutdown(running.context, false);
+                }
                 d::aeron_driver_context_close(running.context);
             }
         }
