@@ -39,7 +39,7 @@ def compact_at_start(
     purged = set(catalog.purged_ids())
     if 2 * len(purged) <= catalog.entry_count:
         return []
-    from aerotape.catalog.maintenance.orphans import ids_with_files
+    from aerotape.catalog.recovery.owned_files import ids_with_files
 
     try:
         removed = sorted(

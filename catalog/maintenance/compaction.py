@@ -12,6 +12,7 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files, index_owned_files, why_not_its
+from aerotape.catalog.recovery.quarantine import clear_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
     plan = plan_compaction(catalog, archive_dir)
     delete_files(plan.paths)
     for recording_id in plan.recording_ids:
+        clear_marks(archive_dir, recording_id)
         remove_indexes(archive_dir, recording_id)
     catalog.compact()
     return plan

@@ -27,8 +27,8 @@ from aerotape.catalog.maintenance.export_format import (
     RecordingFileReader,
     write_recording_file,
 )
-from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
+from aerotape.catalog.recovery.owned_files import ids_with_files
 from aerotape.catalog.recovery.trailing_segment import make_next_segment
 from aerotape.catalog.segment.checks import check_recording
 from aerotape.catalog.segment_files import (

@@ -1,4 +1,4 @@
-"""Orphaned segment files: which files are named for a recording and lie outside it.
+"""Orphaned files: which segment files are named for a recording and lie outside it.
 
 A segment file is *orphaned* when its base position precedes the segment of the start position (it
 was detached) or is after that of the stop position.
@@ -9,7 +9,6 @@ begins with its id and ends in ``.rec``, as in Aeron's ArchiveTool.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,9 @@ from pathlib import Path
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
-from aerotape.catalog.recovery.quarantine import folder_names
+from aerotape.catalog.recovery.owned_files import find_leftovers
 from aerotape.catalog.recovery.stop_position import walk
-from aerotape.catalog.recovery.suspect_marks import read_marks
+from aerotape.catalog.recovery.suspect_marks import read_marks, suspect_ids
 from aerotape.catalog.segment.placement import begins_with_frame, continues_at, misplacement
 from aerotape.catalog.segment_files import (
     SEGMENT_SUFFIX,
@@ -32,8 +31,6 @@ from aerotape.errors import StorageError, StorageErrors
 from aerotape.units import MAX_LONG
 
 _OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
-# Any file named for a recording: segment files, also about to be deleted, and files of ours.
-_ANY_OWNED = re.compile(r"(?:aerotape-)?([0-9]+)[-.]", re.ASCII)
 _POSITION = re.compile(r"-?[0-9]+", re.ASCII)
 
 
@@ -68,18 +65,6 @@ def index_owned_files(archive_dir: Path) -> dict[int, list[OwnedFile]]:
     return index
 
 
-def ids_with_files(archive_dir: Path) -> set[int]:
-    """Return the ids that any file in a directory is named for, regardless of the catalog.
-
-    Files are segment files, also about to be deleted, and ours: time indexes, marks, quarantine.
-
-    Raises:
-        StorageError: the directory cannot be read.
-    """
-    names = itertools.chain(file_names(archive_dir), folder_names(archive_dir))
-    return {int(match[1]) for name in names if (match := _ANY_OWNED.match(name))}
-
-
 def delete_files(paths: Iterable[Path]) -> None:
     """Delete files, ignoring those that no longer exist (StorageError)."""
     for path in paths:
@@ -98,11 +83,14 @@ class Orphans:
         paths: the files.
         undecided: entries so damaged that their files are not known.
         kept: files that look orphaned by their names, and why they must not be deleted.
+        leftovers: files and folders of ours, such as time indexes, of recordings that are in the
+            catalog no more and have no segment files.
     """
 
     paths: list[Path]
     undecided: list[CatalogEntry]
     kept: list[tuple[Path, str]]
+    leftovers: list[Path]
 
 
 def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None = None) -> Orphans:
@@ -115,8 +103,8 @@ def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None =
         StorageError: the directory cannot be read.
     """
     index = index_owned_files(archive_dir)
-    marked = read_marks(archive_dir)
-    found = Orphans([], [], [])
+    marked = suspect_ids(read_marks(archive_dir))
+    found = Orphans([], [], [], [])
     for entry in catalog.entries():
         if recording_id not in (None, entry.recording_id):
             continue
@@ -133,6 +121,9 @@ def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None =
                     found.kept.append((file.path, reason))
                 else:
                     found.paths.append(file.path)
+    # An entry that cannot be read may be of any recording.
+    if recording_id is None and not any(catalog.unidentified_entries()):
+        found.leftovers.extend(find_leftovers(archive_dir, catalog.all_recording_ids()))
     return found
 
 

@@ -22,8 +22,8 @@ from aerotape.catalog.maintenance.export_import import (
     enter,
     importing,
 )
-from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.recovery.owned_files import ids_with_files
 from aerotape.catalog.segment_files import SegmentFile, segment_ranges
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.clock import epoch_ms

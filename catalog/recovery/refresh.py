@@ -23,6 +23,7 @@ from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.outcomes import Finding, Outcome, RecordingOutcome
+from aerotape.catalog.recovery.owned_files import ids_with_files
 from aerotape.catalog.recovery.quarantine import Part, Quarantine
 from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
@@ -102,13 +103,13 @@ def refresh(
                 outcome = RecordingOutcome(recording_id, end, found)
             else:
                 outcome = RecordingOutcome(recording_id, catalog.stop_position(recording_id))
-            if recording_id in marks and not outcome.marked:
+            if suspect_marks.is_suspect(marks.get(recording_id, ())) and not outcome.marked:
                 outcome = replace(outcome, marked=True)
             if outcome.findings or outcome.repaired or outcome.marked:
                 outcomes.append(outcome)
     outcomes += [_unidentified(entry, catalog.path) for entry in catalog.unidentified_entries()]
     # Entries that a power cut has taken leave files, which the next recording must not meet.
-    unknown = (index.keys() | marks.keys()).difference(catalog.all_recording_ids())
+    unknown = ids_with_files(directory, names).difference(catalog.all_recording_ids())
     catalog.avoid_ids(unknown)
     foreign += [s.path for id_, segments in index.items() if id_ in unknown for s in segments]
     if foreign:

@@ -26,11 +26,14 @@ def add_commands(commands: Commands) -> None:
 def _delete_orphans(args: argparse.Namespace) -> int:
     """Delete segment files before the start (detached) or after the end of recordings.
 
-    Processes all recordings, valid or not, or one. Files that may only look orphaned because the
-    directory is damaged are retained and reported, and the exit code is 3.
+    Processes all recordings, valid or not, or one. For all it also deletes time indexes, marks and
+    quarantine of recordings that are in the catalog no more, as after ArchiveTool's compact. Files
+    that may only look orphaned because the directory is damaged are retained and reported, and the
+    exit code is 3.
     """
     from aerotape.catalog.file.entries import entry_damage, unknown_recording
     from aerotape.catalog.maintenance.orphans import delete_files, find_orphans
+    from aerotape.catalog.recovery.owned_files import delete_leftovers
 
     whose = "" if args.recording_id is None else f" of recording {args.recording_id}"
 
@@ -44,6 +47,7 @@ def _delete_orphans(args: argparse.Namespace) -> int:
         orphans = find_orphans(catalog, args.directory, args.recording_id)
         if not args.dry_run:
             delete_files(orphans.paths)
+            delete_leftovers(orphans.leftovers)
     for entry in orphans.undecided:
         note(
             f"warning: retained the files of recording {entry.recording_id}: its entry at "
@@ -52,10 +56,12 @@ def _delete_orphans(args: argparse.Namespace) -> int:
     for path, reason in orphans.kept:
         note(printable(f"warning: retained {path.name}: {reason}"))
     names = [path.name for path in orphans.paths]
+    others = [path.relative_to(args.directory).as_posix() for path in orphans.leftovers]
     if args.json:
         kept = [{"segment_file": path.name, "reason": reason} for path, reason in orphans.kept]
-        emit({"segment_files_deleted": names, "kept": kept, "dry_run": args.dry_run}, args)
+        row = {"segment_files_deleted": names, "other_files_deleted": others, "kept": kept}
+        emit({**row, "dry_run": args.dry_run}, args)
     else:
-        for name in names:
+        for name in names + others:
             print(would(args, "deleted", "delete"), name)
     return EXIT_DATA_SUSPECT if orphans.undecided or orphans.kept else 0
