@@ -66,7 +66,7 @@ class StoredRecording:
         recording_id: its id; -1 when damage to the catalog leaves open which it is.
         descriptor: its descriptor.
         start_position: position of the first byte.
-        suspect_notes: why the recording is marked as suspect; empty when it is not.
+        suspect_notes: why the recording was marked as suspect; empty when it was not.
         imported_from: the scope of an imported recording, unsigned; None for a directory's own.
     """
 
@@ -79,6 +79,11 @@ class StoredRecording:
         self.descriptor = entry.descriptor
         self.start_position = entry.descriptor.start_position
         self.suspect_notes = notes
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it is marked as suspect, and the damage was not accepted."""
+        return suspect_marks.is_suspect(self.suspect_notes)
 
     @property
     def storage(self) -> StorageOptions:
@@ -342,7 +347,7 @@ class StoredDirectory(Generic[RecordingT]):
         return Catalog.open(self.path, read_only=True)
 
     def suspect_notes(self) -> dict[int, list[SuspectNote]]:
-        """Return the notes on recordings that are marked as suspect, by id (StorageError)."""
+        """Return the notes on recordings that were marked as suspect, by id (StorageError)."""
         return suspect_marks.read_marks(self.path)
 
     def mark_file(self) -> MarkFileInfo:

@@ -97,19 +97,16 @@ def _check_same(directory: Path, header: MarkFileHeader, client: ArchiveClient) 
 
 
 def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
-    from aerotape.archive.retention.offline import carry_out, checksum_of_descriptors
+    from aerotape.archive.retention.offline import carry_out
     from aerotape.archive.retention.survey import Usage
-    from aerotape.catalog.file.catalog import Catalog
     from aerotape.tools._tool._common import changing
 
     directory: Path = args.directory
 
     @contextmanager
     def removing() -> Iterator[Callable[[Removal], str]]:
-        with Catalog.open(directory, read_only=True) as catalog:
-            checksum = checksum_of_descriptors(catalog)
         # Synced before files are deleted: the catalog must not claim missing files.
-        with changing(args, checksum=checksum, sync_level=1) as catalog:
+        with changing(args, sync_level=1) as catalog:
 
             def remove(removal: Removal) -> str:
                 carry_out(catalog, directory, removal)

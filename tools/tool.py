@@ -1,8 +1,8 @@
 """Inspect, verify, repair or change an archive directory, as Aeron's ArchiveTool does.
 
-Commands that write have --dry-run, and are refused while an archive is using the directory. Other
-commands write nothing, and the archive may be running. The exit code is 3 if data is lost or
-suspect.
+Commands that write have --dry-run, and are refused while an archive is using the directory; then
+verify marks nothing, and export and accept-damage work. Other commands write nothing, and the
+archive may be running. The exit code is 3 if data is lost or suspect.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ MODULES: Final = {
     "delete-orphaned-segments": "writing.delete_orphaned_segments",
     "checksum": "writing.checksum",
     "repair": "writing.repair",
+    "accept-damage": "writing.accept_damage",
     "export": "writing.transfer",
     "import": "writing.transfer",
     "diff": "read_only.diff",

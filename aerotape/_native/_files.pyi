@@ -123,7 +123,12 @@ class SegmentWalk:
     """Its length as in its header, not aligned; -1 when there is none."""
     last_frame_is_padding: Final[bool]
     checksum_passes: Final[int]
+    """Of either kind."""
     checksum_failures: Final[int]
+    without_checksum: Final[int]
+    """Data frames that hold the session id of their session in place of a checksum."""
+    last_frame_is_unchecked: Final[bool]
+    """Whether the last one does."""
     failed_offsets: Final[list[int]]
     """Offsets of the first 100 data frames whose checksum is wrong."""
     failed_tail_offset: Final[int]
@@ -158,6 +163,10 @@ class SegmentCheck:
     """Frames that are sound but for their checksum, padding ones too."""
     payload_bytes: Final[int]
     checksum_passes: Final[int]
+    other_checksum_passes: Final[int]
+    """Frames with a right checksum of the other kind."""
+    without_checksum: Final[int]
+    """Frames that hold the session id of their session in place of a checksum."""
     checksum_failures: Final[int]
     bad: Final[list[BadFrame]]
     """The first bad places, at least a thousand if there are so many."""

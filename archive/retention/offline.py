@@ -12,15 +12,13 @@ from pathlib import Path
 from aerotape.archive.retention.plan import Removal
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import cut_before, remove_indexes
-from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files
 from aerotape.catalog.recovery.quarantine import clear_marks
 from aerotape.catalog.segment.migrate import base_positions
 from aerotape.catalog.segment.placement import sort_out
 from aerotape.catalog.segment_files import list_files_to_delete, segment_file_name
 from aerotape.errors import StorageError
-
-_CHECKSUMS: tuple[ChecksumName, ...] = ("crc-32c", "crc-32")
 
 
 def carry_out(catalog: Catalog, archive_dir: Path, removal: Removal) -> None:
@@ -45,15 +43,3 @@ def carry_out(catalog: Catalog, archive_dir: Path, removal: Removal) -> None:
     catalog.set_start_position(recording_id, removal.new_start_position)
     delete_files(archive_dir / segment_file_name(recording_id, base) for base in bases)
     cut_before(archive_dir, recording_id, removal.new_start_position)
-
-
-def checksum_of_descriptors(catalog: Catalog) -> ChecksumName:
-    """Return the checksum algorithm of a catalog's descriptors, from its first entry."""
-    for recording_id in catalog.recording_ids():
-        stored = catalog.entry(recording_id).checksum
-        if stored:
-            for name in _CHECKSUMS:
-                if catalog.compute_checksum(recording_id, name) == stored:
-                    return name
-            break
-    return "none"

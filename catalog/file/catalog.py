@@ -20,6 +20,11 @@ from pathlib import Path
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.file.descriptor_checksum import (
+    checksum_kind,
+    checksum_of,
+    kind_before_stop,
+)
 from aerotape.catalog.file.entries import (
     CatalogEntry,
     EntryPlace,
@@ -127,13 +132,7 @@ class Catalog(CatalogLookup, Closing):
 
     def compute_checksum(self, recording_id: int, checksum: ChecksumName | None = None) -> int:
         """Return the checksum that a recording's descriptor should have; 0 for "none"."""
-        return _checksum_of(self.entry(recording_id).body, checksum or self._checksum)
-
-    def checksum_of(self, entry: CatalogEntry) -> ChecksumName:
-        """Return which checksum an entry carries; "none" when none matches."""
-        names: tuple[ChecksumName, ...] = ("crc-32", "crc-32c")
-        right = (name for name in names if entry.checksum == _checksum_of(entry.body, name))
-        return next(right, "none")
+        return checksum_of(self.entry(recording_id).body, checksum or self._checksum)
 
     # ---- changing ------------------------------------------------------------------------------
 
@@ -233,7 +232,7 @@ class Catalog(CatalogLookup, Closing):
         offset = self._places[index].offset if index < len(self._places) else self._end_offset
         checksum = self._checksum
         if index:
-            checksum = self.checksum_of(read_entry(self._file.data, self._places[index - 1]))
+            checksum = checksum_kind(read_entry(self._file.data, self._places[index - 1]))
         frame = self._frame(descriptor.encode(), state, checksum)
         next_id = max(self._next_recording_id, descriptor.recording_id + 1)
         before = slice(layout.CATALOG_HEADER_LENGTH, offset)
@@ -249,10 +248,7 @@ class Catalog(CatalogLookup, Closing):
         self._file.force(at_least=1)
 
     def recording_stopped(self, recording_id: int, position: int, timestamp_ms: int) -> None:
-        """Set stop position and timestamp of a valid recording, and its checksum.
-
-        Errors are those of `descriptor`.
-        """
+        """Set stop position and timestamp of a valid recording (errors as `descriptor`)."""
         self._change(
             recording_id,
             (layout.LONG, layout.STOP_TIMESTAMP_OFFSET, timestamp_ms),
@@ -276,13 +272,13 @@ class Catalog(CatalogLookup, Closing):
         )
 
     def set_start_position(self, recording_id: int, position: int) -> None:
-        """Set the start of a valid recording, and its checksum (errors as `descriptor`)."""
+        """Set the start of a valid recording (errors as `descriptor`)."""
         self._change(recording_id, (layout.LONG, layout.START_POSITION_OFFSET, position))
 
     def set_stop_position(self, recording_id: int, position: int) -> None:
-        """Set the stop position of a valid recording, and its checksum (errors as `descriptor`).
+        """Set the stop position of a valid recording; its stop timestamp stays.
 
-        The stop timestamp stays.
+        Errors are those of `descriptor`.
         """
         self._change(recording_id, (layout.LONG, layout.STOP_POSITION_OFFSET, position))
 
@@ -320,7 +316,7 @@ class Catalog(CatalogLookup, Closing):
         self._replace(entry, entry.body[:kept] + descriptor.encode()[kept:])
 
     def set_end_in_any_state(self, recording_id: int, position: int, timestamp_ms: int) -> None:
-        """As `recording_stopped`, also of a recording that is not valid; its checksum stays.
+        """As `recording_stopped`, also of a recording that is not valid.
 
         Raises:
             UnknownRecordingError: no entry of any state has this id.
@@ -330,13 +326,11 @@ class Catalog(CatalogLookup, Closing):
             (layout.LONG, layout.STOP_TIMESTAMP_OFFSET, timestamp_ms),
             (layout.LONG, layout.STOP_POSITION_OFFSET, position),
         )
-        self._file.force()
 
     def set_start_in_any_state(self, recording_id: int, position: int) -> None:
-        """As `set_start_position`, also of a recording that is not valid; its checksum stays."""
+        """As `set_start_position`, also of a recording that is not valid."""
         place = self._any_place(recording_id)
         self._put(place, (layout.LONG, layout.START_POSITION_OFFSET, position))
-        self._file.force()
 
     def change_state(self, recording_id: int, state: RecordingState) -> None:
         """Set the state of an entry, valid or not: hide it, or bring it back.
@@ -365,7 +359,7 @@ class Catalog(CatalogLookup, Closing):
     def update_checksum(self, entry: CatalogEntry, checksum: ChecksumName | None = None) -> None:
         """Put the checksum of its descriptor into an entry of whatever state."""
         self._file.check_writable()
-        found = _checksum_of(entry.body, checksum or self._checksum)
+        found = checksum_of(entry.body, checksum or self._checksum)
         self._file.store(entry.offset + layout.CHECKSUM_OFFSET, layout.INT.pack(found))
         self._file.force()
 
@@ -408,7 +402,8 @@ class Catalog(CatalogLookup, Closing):
     def _replace(self, entry: CatalogEntry, body: bytes) -> None:
         """Replace the body of an entry, moving those after it if it has become longer."""
         room = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + entry.length, self._alignment)
-        frame = self._frame(body, RecordingState.VALID, least=room)
+        checksum = self._checksum_to_renew(self._any_place(entry.recording_id))
+        frame = self._frame(body, RecordingState.VALID, checksum, least=room)
         # A power cut could leave part of what is stored in place, unless it is in one sector.
         first, last = entry.offset // _SECTOR_LENGTH, (entry.offset + room - 1) // _SECTOR_LENGTH
         is_in_place = len(frame) == room and (first == last or not self._file.is_forced)
@@ -435,7 +430,7 @@ class Catalog(CatalogLookup, Closing):
         length = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
         body = body.ljust(max(length, least) - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
         header = layout.DESCRIPTOR_HEADER.pack(
-            len(body), state, _checksum_of(body, checksum or self._checksum)
+            len(body), state, checksum_of(body, checksum or self._checksum)
         )
         return header.ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0") + body
 
@@ -458,20 +453,25 @@ class Catalog(CatalogLookup, Closing):
         self._file.check_writable()
         place, _ = self._sound_place(recording_id)
         self._put(place, *fields)
-        if self._checksum != "none":
-            checksum = layout.INT.pack(self.compute_checksum(recording_id))
-            self._file.store(place.offset + layout.CHECKSUM_OFFSET, checksum)
-        self._file.force()
 
     def _put(self, place: EntryPlace, *fields: _Field) -> None:
+        """Set fields of an entry's descriptor, in this order, and its checksum."""
         self._file.check_writable()
+        checksum = self._checksum_to_renew(place)
         for kind, offset, value in fields:
             self._file.store(place.body_offset + offset, kind.pack(value))
+        if checksum != "none":
+            found = checksum_of(read_entry(self._file.data, place).body, checksum)
+            self._file.store(place.offset + layout.CHECKSUM_OFFSET, layout.INT.pack(found))
+        self._file.force()
 
+    def _checksum_to_renew(self, place: EntryPlace) -> ChecksumName:
+        """Return the checksum of an entry that is changed: the catalog's, or the one it carries.
 
-def _checksum_of(data: bytes, name: ChecksumName) -> int:
-    if name == "none":
-        return 0
-    from aerotape import _native
-
-    return _native.checksum(name, data)
+        So descriptors keep their checksums when an archive or a command without one changes them.
+        """
+        if self._checksum != "none":
+            return self._checksum
+        entry = read_entry(self._file.data, place)
+        kind = checksum_kind(entry)
+        return kind if kind != "none" else kind_before_stop(entry)

@@ -1,10 +1,14 @@
-"""States and stop positions that a verification sets in the catalog, exactly as ArchiveTool does.
+"""States and stop positions that a verification sets in the catalog, as ArchiveTool does.
 
 That tool checks less than `verify`, and treats more as an error: it considers all files that are
 named for a recording, wherever they lie, and takes the end of the frames in the last of them for
 the recording's, whatever the catalog says. A recording with an error becomes INVALID, so that no
 client sees it; an INVALID one without an error becomes VALID. Segment files are not changed, unless
 the last frame of a recording may be torn and the caller wants it cut off.
+
+Where ArchiveTool would hide sound data this does not: frames without a checksum, or with one of the
+other kind, are not an error. A recording whose descriptor has a wrong checksum stays as it is: the
+descriptor may be damaged, or ArchiveTool, which does not renew the checksum, has changed it.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.descriptor_checksum import checksum_kind, kind_before_stop
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
@@ -24,7 +29,7 @@ from aerotape.catalog.maintenance.verify import Verification
 from aerotape.catalog.recovery.quarantine import Part, Quarantine
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH, frames_in_holes
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.segment.checks import SegmentTask, segment_task
+from aerotape.catalog.segment.checks import SegmentTask, check_segments, segment_task
 from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import SegmentFile, first_segment_base
 from aerotape.errors import AerotapeError
@@ -48,6 +53,8 @@ class Marking:
         state: its state afterwards.
         stop_position_before: its stop position, -1 when it has none.
         stop_position: its stop position afterwards.
+        renewed: the checksum of the descriptor that is renewed, of what it was before it got its
+            stop position; "none" when none is.
         reason: why it is INVALID; "" when it is not.
         cut_off: file and offset, bytes, of the frame to be cut off; None when none is.
         after_stop: file and number of the bytes that stay in it after a stop position that was
@@ -59,6 +66,7 @@ class Marking:
     state: RecordingState
     stop_position_before: int
     stop_position: int
+    renewed: ChecksumName = "none"
     reason: str = ""
     cut_off: tuple[Path, int] | None = None
     after_stop: tuple[Path, int] | None = None
@@ -67,7 +75,8 @@ class Marking:
     def changes(self) -> bool:
         """Whether the entry is not as it is to be."""
         before = (self.state_before, self.stop_position_before)
-        return before != (self.state, self.stop_position) or self.cut_off is not None
+        is_same = before == (self.state, self.stop_position) and self.renewed == "none"
+        return not is_same or self.cut_off is not None
 
     @property
     def hides(self) -> bool:
@@ -89,7 +98,7 @@ def decide(
         found: the check, with the same arguments.
         archive_dir: the directory with the segment files.
         all_segments: whether all segment files are checked, or the last ones.
-        checksum: that of frames and descriptors, or "none".
+        checksum: that of frames, or "none".
         cut_off: decides about frames that may be torn.
 
     Raises:
@@ -113,9 +122,7 @@ def decide(
 
 
 def apply(catalog: Catalog, archive_dir: Path, marking: Marking, now_ms: int) -> None:
-    """Change a recording's entry as it was decided.
-
-    Checksums of descriptors stay as they are, as with ArchiveTool.
+    """Change a recording's entry as it was decided; its checksum is renewed.
 
     Raises:
         StorageError: the frame that may be torn cannot be copied to quarantine or cut off.
@@ -125,6 +132,8 @@ def apply(catalog: Catalog, archive_dir: Path, marking: Marking, now_ms: int) ->
         _cut_off(archive_dir, catalog, marking, *marking.cut_off, now_ms)
     if marking.stop_position != marking.stop_position_before:
         catalog.set_end_in_any_state(marking.recording_id, marking.stop_position, now_ms)
+    elif marking.renewed != "none":
+        catalog.update_checksum(_entry(catalog, marking.recording_id), marking.renewed)
     if marking.state != marking.state_before:
         catalog.change_state(marking.recording_id, marking.state)
 
@@ -134,7 +143,7 @@ def _cut_off(
 ) -> None:
     """Copy the bytes after `offset` to quarantine and erase them."""
     recording_id = marking.recording_id
-    entry = next(e for e in catalog.entries() if e.recording_id == recording_id)
+    entry = _entry(catalog, recording_id)
 
     def note(name: str) -> SuspectNote:
         detail = f"the last frame may be torn: it is in {name}, the recording ends before it"
@@ -143,6 +152,10 @@ def _cut_off(
     removed = Quarantine(archive_dir, recording_id, now_ms, "the last frame may be torn")
     tail = Part(path, offset, path.stat().st_size)
     removed.remove_tail(tail, note, segment_length=entry.descriptor.segment_file_length)
+
+
+def _entry(catalog: Catalog, recording_id: int) -> CatalogEntry:
+    return next(entry for entry in catalog.entries() if entry.recording_id == recording_id)
 
 
 def _position_problem(descriptor: RecordingDescriptor) -> str:
@@ -176,6 +189,10 @@ class _Decision:
 
     def make(self) -> Marking:
         state = before = RecordingState(self.entry.state)
+        stop_position = self._descriptor.stop_position
+        renewed = self._renewed()
+        if renewed is None:
+            return Marking(self.entry.recording_id, before, state, stop_position, stop_position)
         try:
             reason, stop_position = self._judge()
         except (AerotapeError, OSError) as error:
@@ -194,6 +211,7 @@ class _Decision:
             state=state,
             stop_position_before=self._descriptor.stop_position,
             stop_position=stop_position,
+            renewed=renewed,
             reason=reason,
             cut_off=self._cut_off,
             after_stop=self._after_stop if stop_position < self._descriptor.stop_position else None,
@@ -210,14 +228,12 @@ class _Decision:
             path = next(path for path, _ in named if path not in positions)
             return f"{path.name} has no name of a segment file", NULL_VALUE
         if not positions:
-            return self._check_descriptor(), descriptor.start_position
+            return "", descriptor.start_position
         last = max(positions, key=positions.__getitem__)
         end = positions[last] + descriptor.segment_file_length - 1
         if max(descriptor.start_position, descriptor.stop_position) > end:
             return f"it goes beyond {last.name}, its last segment file", NULL_VALUE
         stop_position = max(positions[last] + self._end_offset(last, positions[last]), 0)
-        if reason := self._check_descriptor():
-            return reason, NULL_VALUE
         for path in sorted(positions) if self.all_segments else [last]:
             if fault := self._fault(path, positions[path]):
                 return fault, NULL_VALUE
@@ -235,16 +251,22 @@ class _Decision:
             self._after_stop = (last, length) if length else None
         return "", stop_position
 
-    def _check_descriptor(self) -> str:
-        if self.checksum == "none":
-            return ""
-        expected = _native.checksum(self.checksum, self.entry.body)
-        return "" if expected == self.entry.checksum else "the descriptor's checksum fails"
+    def _renewed(self) -> ChecksumName | None:
+        """Return the descriptor's checksum to renew; None if the descriptor may be damaged."""
+        if self.checksum == "none" or not self.entry.checksum:
+            return "none"
+        if checksum_kind(self.entry) != "none":
+            return "none"
+        kind = kind_before_stop(self.entry)
+        return None if kind == "none" else kind
 
     def _fault(self, path: Path, base_position: int) -> str:
         if self._is_clean(path):
             return ""
         found = self._reference(path, base_position)
+        is_fault = found.invalid_offset >= 0 and self.checksum != "none"
+        if is_fault and not self._fails_checksum(path, base_position):
+            found = self._reference(path, base_position, checksum="none")
         offset = found.invalid_offset
         # What will be cut off is not checked.
         is_cut_off = self._cut_off is not None and (
@@ -253,6 +275,15 @@ class _Decision:
         if offset < 0 or is_cut_off:
             return ""
         return f"{path.name}, offset {offset}: {found.invalid}"
+
+    def _fails_checksum(self, path: Path, base_position: int) -> bool:
+        """Whether a frame has a wrong checksum, rather than none or one of the other kind."""
+        if path in self.segments:
+            _, check = self.segments[path]
+        else:
+            task = self._task(path, base_position)
+            [check] = check_segments([task], self.checksum)
+        return check.checksum_failures > 0
 
     def _is_clean(self, path: Path) -> bool:
         """Whether our check has found nothing but good frames, up to an unwritten one."""
@@ -288,13 +319,21 @@ class _Decision:
         return end
 
     def _reference(
-        self, path: Path, base_position: int, start_offset: int | None = None
+        self,
+        path: Path,
+        base_position: int,
+        start_offset: int | None = None,
+        checksum: ChecksumName | None = None,
     ) -> _native.ReferenceCheck:
+        task = self._task(path, base_position)
+        if start_offset is not None:
+            task = replace(task, start_offset=start_offset)
+        return _native.reference_check(task, checksum=checksum or self.checksum)
+
+    def _task(self, path: Path, base_position: int) -> SegmentTask:
+        """Describe a check of a whole segment file, wherever it lies."""
         descriptor = self._descriptor
         end = base_position + descriptor.segment_file_length
         task = segment_task(descriptor, SegmentFile(path, base_position), end)
-        if start_offset is None and base_position != first_segment_base(descriptor):
-            start_offset = 0
-        if start_offset is not None:
-            task = replace(task, start_offset=start_offset)
-        return _native.reference_check(task, checksum=self.checksum)
+        is_first = base_position == first_segment_base(descriptor)
+        return task if is_first else replace(task, start_offset=0)

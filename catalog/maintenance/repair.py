@@ -15,7 +15,7 @@ from typing import Any
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.file.entries import CatalogEntry, checked_entries
+from aerotape.catalog.file.entries import checked_entries
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.maintenance.repair_plan import RepairPlan, plan_repair
 from aerotape.catalog.no_follow import open_no_follow
@@ -222,20 +222,12 @@ def _padding(descriptor: RecordingDescriptor, position: int, end: int) -> FrameH
 
 
 def _describe(catalog: Catalog, plan: RepairPlan, now_ms: int) -> None:
-    """Store start, end and state in the catalog, and the checksum if the old one was right."""
+    """Store start, end and state in the catalog."""
     recording_id, descriptor = plan.recording_id, plan.descriptor
-    entry = _entry(catalog, recording_id)
-    checksum = catalog.checksum_of(entry)
     if plan.start_position != descriptor.start_position:
         catalog.set_start_in_any_state(recording_id, plan.start_position)
     if plan.stop_position != descriptor.stop_position:
         timestamp_ms = now_ms if descriptor.is_active else descriptor.stop_timestamp_ms
         catalog.set_end_in_any_state(recording_id, plan.stop_position, timestamp_ms)
-    if checksum != "none":
-        catalog.update_checksum(_entry(catalog, recording_id), checksum)
     if plan.state != plan.state_before:
         catalog.change_state(recording_id, plan.state)
-
-
-def _entry(catalog: Catalog, recording_id: int) -> CatalogEntry:
-    return next(entry for entry in catalog.entries() if entry.recording_id == recording_id)

@@ -218,7 +218,7 @@ class _Planning:
         within = [segment for segment in own if segment.base_position < stop]
         results = check_recording(descriptor, within, stop, self.checksum, self.progress)
         self._good_frames = sum(c.frames - c.checksum_failures for _, c in results)
-        passes = sum(check.checksum_passes for _, check in results)
+        passes = sum(c.checksum_passes + c.other_checksum_passes for _, c in results)
         failures = sum(check.checksum_failures for _, check in results)
         self._unverified = failures > 1 and not passes
         self._unlisted = any(check.bad_places > len(check.bad) for _, check in results)

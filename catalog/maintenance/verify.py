@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape import _native
 from aerotape.catalog.descriptor import describe_problem
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
+from aerotape.catalog.file.descriptor_checksum import checksum_kind, kind_before_stop
 from aerotape.catalog.file.entries import CatalogEntry, checked_entries
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.recovery.stop_position import find_recording_end
+from aerotape.catalog.recovery.suspect_marks import SuspectNote, is_suspect
 from aerotape.catalog.segment.checks import (
     ByteProgress,
     SegmentTask,
@@ -75,9 +78,14 @@ class RecordingCheck:
         segments: segment files checked.
         frames: frames checked.
         payload_bytes: bytes of their payloads.
-        checksums: checksums that were right.
+        checksums: checksums of the requested kind that were right.
+        other_checksums: checksums of the other kind that were right.
+        unchecked_frames: data frames without a checksum, where one was to be checked.
+        payloads: whether payloads were checked: "checked", "partly checked" or "not checked".
         bad_places: places in segment files where there is no good frame.
         problems: what is wrong; empty when the recording is sound. The first thousand.
+        remarks: what else is to be known about the result.
+        notes: why it was marked as suspect.
     """
 
     recording_id: int
@@ -89,13 +97,18 @@ class RecordingCheck:
     frames: int
     payload_bytes: int
     checksums: int
+    other_checksums: int
+    unchecked_frames: int
+    payloads: str
     bad_places: int
     problems: tuple[Problem, ...]
+    remarks: tuple[str, ...]
+    notes: tuple[SuspectNote, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
+        """Whether nothing is wrong, and damage that was found before is accepted."""
+        return not self.problems and not is_suspect(self.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +173,7 @@ def run_verification(
     segments: dict[Path, tuple[SegmentTask, SegmentCheck]] = {}
     checks = []
     for run in runs:
-        found = [(task, next(results)) for task in run.tasks]
+        found = [run.reconsidered(task, next(results)) for task in run.tasks]
         segments.update((task.path, (task, check)) for task, check in found)
         checks.append(run.finish(found))
     return Verification(checks, entries, segments)
@@ -194,6 +207,9 @@ class _Check:
     positions: Callable[[StoredRecording], tuple[int, int]] | None
     tasks: list[SegmentTask] = field(default_factory=list)
     _problems: list[Problem] = field(default_factory=list)
+    _remarks: list[str] = field(default_factory=list)
+    # By base position: the segment files before others.
+    _before: dict[int, SegmentFile] = field(default_factory=dict)
     _bad_places: int = 0
 
     def __post_init__(self) -> None:
@@ -205,8 +221,6 @@ class _Check:
 
     def plan(self) -> list[SegmentTask]:
         """Check the descriptor and names; return the files to be checked."""
-        for note in self.recording.suspect_notes:
-            self._found(f"marked as suspect: {note.detail}", note.position)
         damage = self.recording.damage or describe_problem(self._descriptor)
         if damage:
             self._found(f"its descriptor is damaged: {damage}")
@@ -226,11 +240,32 @@ class _Check:
             self._found(str(error), path=str(getattr(error, "path", "") or ""))
         return self.tasks
 
+    def reconsidered(
+        self, task: SegmentTask, check: SegmentCheck
+    ) -> tuple[SegmentTask, SegmentCheck]:
+        """Return a check, made again if its first frame may be the last one of a session.
+
+        A frame of a session without checksums is known by the one before it, in another file.
+        """
+        first = check.bad[0] if check.bad else None
+        if first is None or first.kind != "checksum" or first.offset != task.start_offset:
+            return task, check
+        before = self._before.get(task.base_position)
+        if before is None:
+            return task, check
+        before_task = segment_task(self._descriptor, before, self._stop_position)
+        return task, check_segments([before_task, task], self.checksum)[1]
+
     def finish(self, found: Sequence[tuple[SegmentTask, SegmentCheck]]) -> RecordingCheck:
         """Return the result of the recording's check."""
         for task, check in found:
             self._judge(task, check)
         checks = [check for _, check in found]
+        passes = sum(check.checksum_passes for check in checks)
+        other = sum(check.other_checksum_passes for check in checks)
+        without = sum(check.without_checksum for check in checks)
+        if passes + other and not self._entry.checksum:
+            self._remarks.append("its descriptor has no checksum")
         return RecordingCheck(
             recording_id=self._entry.recording_id,
             state=RecordingState(self._entry.state).name,
@@ -240,9 +275,14 @@ class _Check:
             segments=len(checks),
             frames=sum(check.frames for check in checks),
             payload_bytes=sum(check.payload_bytes for check in checks),
-            checksums=sum(check.checksum_passes for check in checks),
+            checksums=passes,
+            other_checksums=other,
+            unchecked_frames=without,
+            payloads=self._payloads(passes + other, without),
             bad_places=self._bad_places,
             problems=tuple(self._problems),
+            remarks=tuple(self._remarks),
+            notes=tuple(self.recording.suspect_notes),
         )
 
     def _found(
@@ -257,14 +297,32 @@ class _Check:
             self._problems.append(Problem(detail, position, str(path), offset, length))
 
     def _check_descriptor(self) -> None:
-        if self.checksum == "none":
+        if self.checksum == "none" or checksum_kind(self._entry) != "none":
+            return
+        if not self._entry.checksum:
+            return
+        if kind_before_stop(self._entry) != "none":
+            self._remarks.append(
+                "the descriptor's checksum was not renewed when its stop position was set"
+            )
             return
         expected = _native.checksum(self.checksum, self._entry.body)
-        if expected != self._entry.checksum:
-            self._found(
-                f"the descriptor's checksum in the catalog is {self._entry.checksum}; "
-                f"{self.checksum} of it is {expected}"
-            )
+        self._found(
+            f"the descriptor's checksum in the catalog is {self._entry.checksum}; "
+            f"{self.checksum} of it is {expected}: it is damaged, or was changed by a program that "
+            f"does not renew the checksum; if it is right, `checksum {self.checksum} "
+            f"{self._entry.recording_id}` renews it"
+        )
+
+    def _payloads(self, checked: int, without: int) -> str:
+        if self.checksum == "none":
+            kind = checksum_kind(self._entry)
+            if kind != "none":
+                self._remarks.append(f"its payloads are checked with `-checksum {kind}`")
+            return "not checked"
+        if not without:
+            return "checked"
+        return "partly checked" if checked else "not checked"
 
     def _find_end(self, segments: Sequence[SegmentFile]) -> None:
         if not self._descriptor.is_active:
@@ -310,6 +368,7 @@ class _Check:
             if segment.base_position < self._stop_position
             or segment.base_position <= self._descriptor.start_position
         ]
+        self._before = {after.base_position: before for before, after in pairwise(within)}
         for segment in self._chosen(within):
             # After the end of a recording that is being written more data may follow at any time.
             is_last = segment is within[-1] and not self._is_written

@@ -5,7 +5,8 @@ whole frames, perhaps an incomplete one, and zeros. The walk over the last segme
 first frame whose header does not fit its place. Whether the last frame before that is whole:
 
 * With a checksum, the checksum decides. Failing frames at the very end are not whole; failing
-  frames with good ones after them are damage of another kind and stay in the recording.
+  frames with good ones after them are damage of another kind and stay in the recording. A frame
+  that holds its session id was recorded without checksums and is judged as in the next case.
 * Without, a write that a crash interrupted ends on a page boundary. A last frame that does not
   cross one is whole. One that does is whole only when each 512-byte sector (the unit in which
   storage writes) after the boundary holds data; otherwise it may be torn, and is left out.
@@ -161,13 +162,14 @@ def _judge(
         damaged = tuple(
             segment.base_position + failed for failed in found.failed_offsets if failed < offset
         )
-    by_headers = checksum == "none" or unverified
+    by_headers = checksum == "none" or unverified or found.last_frame_is_unchecked
     if holes and by_headers:
         missing = frames_in_holes(descriptor, segment, found.end_offset)
         while missing and missing[-1][1] == offset:
             offset = missing.pop()[0]
             torn = "there are holes in its last frames"
-        damaged = tuple(segment.base_position + begin for begin, _ in missing)
+        in_holes = {segment.base_position + begin for begin, _ in missing}
+        damaged = tuple(sorted(in_holes.union(damaged)))
     if (
         by_headers
         and offset == found.end_offset

@@ -178,7 +178,7 @@ class RemoteDirectory(StoredDirectory[RecordingT]):
         ]
 
     def suspect_notes(self) -> dict[int, list[SuspectNote]]:
-        """Return the notes on recordings that are marked as suspect, by id (StorageError)."""
+        """Return the notes on recordings that were marked as suspect, by id (StorageError)."""
         return self._marks(self._folder.list())
 
     def mark_file(self) -> MarkFileInfo:

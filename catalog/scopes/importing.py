@@ -18,7 +18,8 @@ from typing import Any
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.descriptor_checksum import checksum_kind
+from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.location import require_local
 from aerotape.catalog.maintenance.export_import import check_complete, write_copied_points
 from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
@@ -138,8 +139,8 @@ def import_archive(
         recordings = source.recordings()
     else:
         recordings = [source.recording(each) for each in sorted(set(recording_ids))]
-    with temporary_folder(store, dry_run) as folder, source.open_catalog() as catalog:
-        found = [_find(store, each, catalog, scope_id, in_use, is_ledger) for each in recordings]
+    with temporary_folder(store, dry_run) as folder:
+        found = [_find(store, each, scope_id, in_use, is_ledger) for each in recordings]
         missing = [each for each, _ in found if isinstance(each, _Source)]
         total = sum(each.length for each in missing)
         done = 0
@@ -179,7 +180,6 @@ def _is_in_use(archive_dir: Path) -> bool:
 def _find(
     store: Path,
     recording: StoredRecording,
-    catalog: Catalog,
     scope_id: int,
     in_use: bool,
     is_ledger: Callable[[QualifiedId], bool],
@@ -211,7 +211,7 @@ def _find(
             return None, replace(outcome, result="present")
         check_levels(directory)
         check_no_ledger(store, qualified_id, is_ledger)
-        return _Source(recording, descriptor, catalog.checksum_of(recording.entry)), outcome
+        return _Source(recording, descriptor, checksum_kind(recording.entry)), outcome
     except AerotapeError as error:
         return None, replace(left_out, error=str(error))
 

@@ -38,6 +38,7 @@ class SegmentTask:
         initial_term_id: of the stream.
         stream_id: of the stream.
         max_frame_length: of a data frame, bytes.
+        session_id: of the recording's last session, which frames without a checksum hold.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class SegmentTask:
     initial_term_id: int
     stream_id: int
     max_frame_length: int
+    session_id: int
 
 
 def segment_task(
@@ -79,6 +81,7 @@ def segment_task(
         initial_term_id=descriptor.initial_term_id,
         stream_id=descriptor.stream_id,
         max_frame_length=max_frame_length(descriptor.mtu_length),
+        session_id=descriptor.session_id,
     )
 
 

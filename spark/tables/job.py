@@ -435,7 +435,11 @@ def _up_to_unfinished(outcomes: Sequence[RangeOutcome]) -> list[RangeOutcome]:
 
 def _warnings(plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> tuple[str, ...]:
     recording = plan.recording
-    warnings = [f"the recording is marked as suspect: {note}" for note in recording.suspect_notes]
+    warnings = [
+        f"the recording is marked as suspect: {note.detail}"
+        for note in recording.suspect_notes
+        if not note.is_accepted
+    ]
     warnings.extend(plan.warnings)
     skipped = sum(outcome.skipped_fragments for outcome in outcomes)
     if not recording.descriptor.is_active:

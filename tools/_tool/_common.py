@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 from aerotape.catalog.layout import ChecksumName, checksum_name
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.confirm import confirm
+from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.recovery.suspect_marks import SuspectNote
 
 _SHOWN_IDS: Final = 20
 
@@ -34,6 +36,14 @@ def some_ids(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
     text = ", ".join(map(str, shown))
     left_out = len(recording_ids) - len(shown)
     return f"{text} and {left_out} more, shown with -v or --json" if left_out else text
+
+
+def note_text(note: SuspectNote) -> str:
+    """Return a note on a recording: what was found, and when it was accepted."""
+    text = f"{note.outcome}: {note.detail}"
+    if note.is_accepted:
+        text += f" (accepted {time_text(note.accepted_timestamp_ms)})"
+    return text
 
 
 def would(args: argparse.Namespace, done: str, infinitive: str) -> str:

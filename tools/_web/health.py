@@ -67,7 +67,11 @@ def _files(snapshot: Snapshot) -> Check:
         return Check("files", False, "; ".join(snapshot.problems))
     if snapshot.suspect:
         ids = ", ".join(map(str, sorted(snapshot.suspect)[:_SHOWN_IDS]))
-        return Check("files", False, f"recordings that are marked as suspect: {ids}")
+        said = (
+            f"recordings that are marked as suspect: {ids}; `aerotape tool DIR accept-damage ID` "
+            "accepts damage that was repaired"
+        )
+        return Check("files", False, said)
     return Check("files", True, f"{len(snapshot.recordings)} recordings")
 
 

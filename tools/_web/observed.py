@@ -20,6 +20,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import entry_damage
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
 from aerotape.catalog.mark.mark_file import MarkFile, MarkFileInfo
+from aerotape.catalog.recovery.suspect_marks import suspect_ids
 from aerotape.clock import epoch_ms
 from aerotape.cnc import CncFile, CounterRecord
 from aerotape.distinct_error_log import ErrorObservation
@@ -86,7 +87,8 @@ class Snapshot:
         counters: this archive's counters.
         replays: those in progress; none of the Java archive, whose files do not show them.
         recordings: the descriptors of all valid recordings, by ascending id.
-        suspect: the ids of recordings that are marked as suspect.
+        suspect: the ids of recordings that are marked as suspect, without those of which the
+            damage was accepted.
         verification: what the last one found; None without one that can be read.
         free_bytes: space of the archive directory's file system for users without privileges.
         total_bytes: its size.
@@ -160,6 +162,8 @@ class ObservedArchive:
         self._last_s = 0.0
         self._catalog = b""
         self._descriptors: list[RecordingDescriptor] = []
+        # Notes may be left of a recording that another program has removed.
+        self._known: frozenset[int] = frozenset()
 
     def snapshot(self) -> Snapshot:
         """Return what the files say now, or said within the last half second."""
@@ -189,6 +193,7 @@ class ObservedArchive:
         counters = (tried(lambda: list(file.counters())) if file else None) or []
         archive_id = mark.header.archive_id if mark else NULL_VALUE
         recordings = tried(lambda: self._recordings(files)) if files else None
+        notes = tried(files.suspect_notes) if files else None
         status = tried(lambda: os.statvfs(self.directory))
         return Snapshot(
             taken_ms=epoch_ms(),
@@ -198,7 +203,7 @@ class ObservedArchive:
             counters=[each for each in counters if _is_of(archive_id, each)],
             replays=list(_replays(archive_id, counters)),
             recordings=recordings or [],
-            suspect=frozenset((tried(files.suspect_notes) if files else None) or ()),
+            suspect=frozenset(suspect_ids(notes or {}) & self._known),
             verification=tried(lambda: read_verification(path)) if path else None,
             free_bytes=status.f_bavail * status.f_frsize if status else 0,
             total_bytes=status.f_blocks * status.f_frsize if status else 0,
@@ -209,11 +214,13 @@ class ObservedArchive:
         """Return the descriptors; decoded only if the catalog's bytes have changed."""
         content = (self.directory / CATALOG_FILE_NAME).read_bytes()
         if content != self._catalog:
+            entries = list(files.entries())
             self._descriptors = [
                 entry.descriptor
-                for entry in files.entries()
+                for entry in entries
                 if entry.state == RecordingState.VALID and not entry_damage(entry)
             ]
+            self._known = frozenset(entry.recording_id for entry in entries)
             self._catalog = content
         return self._descriptors
 

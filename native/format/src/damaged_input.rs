@@ -148,6 +148,7 @@ proptest! {
             initial_term_id: 0,
             stream_id: 1001,
             max_frame_length: 1408,
+            session_id: 7,
         };
         let range = task.range(checksum);
         let walked = walk::walk(&task.path, &range).expect("a file");

@@ -7,7 +7,7 @@ use aerotape_format::checksum::Checksum;
 use aerotape_format::errors::{Error, InvalidArgument};
 use aerotape_format::segment::SegmentTask;
 use aerotape_format::segment::archive_tool_check::{self, ReferenceCheck};
-use aerotape_format::segment::check::{self, Piece, SegmentCheck};
+use aerotape_format::segment::check::{self, Piece, SegmentCheck, Unsettled};
 use aerotape_format::segment::listing::{self, Listed};
 use aerotape_format::segment::rewrite::{self, RewriteTask, RewrittenSegment};
 use aerotape_format::segment::walk::{self, SegmentWalk, WalkRange};
@@ -68,13 +68,23 @@ pub fn check_segments(
         let task = tasks.get(piece.task)?;
         Some(check::check_piece(task, piece, checksum, progress))
     })?;
-    let mut checks: Vec<SegmentCheck> = tasks.iter().map(|_| SegmentCheck::new()).collect();
+    let mut checks: Vec<Unsettled> = tasks.iter().map(|_| Unsettled::default()).collect();
     for (piece, found) in pieces.iter().zip(found.into_iter().flatten()) {
         if let Some(check) = checks.get_mut(piece.task) {
             check.add(found);
         }
     }
-    Ok(checks)
+    for index in 1..tasks.len() {
+        let Some([before, after]) = tasks.get(index - 1..=index) else {
+            continue;
+        };
+        if let Some([one, next]) = checks.get_mut(index - 1..=index)
+            && before.is_followed_by(after)
+        {
+            one.followed_by(next);
+        }
+    }
+    Ok(checks.into_iter().map(Unsettled::settle).collect())
 }
 
 #[pyfunction]

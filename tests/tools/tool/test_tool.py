@@ -6,6 +6,7 @@ import argparse
 import importlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -20,6 +21,7 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools import entity, journal, ledger
 from aerotape.tools import tool as tool_command
 from aerotape.tools._cli import group as group_module
@@ -155,19 +157,22 @@ def test_bytes_after_the_stop_position_and_a_lost_end_are_problems(archive: Path
 
 
 def test_a_wrong_descriptor_checksum_is_reported(archive: Path) -> None:
-    """A catalog that was written without the checksum fails the check, as in ArchiveTool."""
-    with Catalog.open(archive) as catalog:
-        catalog.set_start_position(0, 0)
+    """The recording is not hidden by it. A descriptor without a checksum is no error."""
+    with Catalog.open(archive, read_only=True) as catalog:
         offset = catalog.entry(0).offset
+    overwrite(archive / "archive.catalog", offset + 8, b"\x01\0\0\0")
+    printed = tool(archive, "verify", "-checksum", "crc-32", expect=3).out
+    assert "the descriptor's checksum in the catalog is 1; crc-32 of it is " in printed
+    assert "`checksum crc-32 0` renews it" in printed
+    assert tool(archive, "count-entries").out == "1\n"
     overwrite(archive / "archive.catalog", offset + 8, bytes(4))
-    assert (
-        "the descriptor's checksum in the catalog is 0"
-        in tool(archive, "verify", "-checksum", "crc-32", expect=3).out
-    )
+    printed = tool(archive, "verify", "-checksum", "crc-32").out
+    assert "recording 0: OK, " in printed
+    assert "its descriptor has no checksum" in printed
 
 
 def test_a_recording_marked_as_suspect_exits_3(archive: Path) -> None:
-    """Damage found by a start stays visible: in verify, and in describe."""
+    """Damage found by a start stays visible, in verify and in describe, until it is accepted."""
     with Catalog.open(archive, checksum="crc-32") as catalog:
         end = catalog.stop_position(0)
         catalog.set_stop_position(0, -1)
@@ -175,8 +180,26 @@ def test_a_recording_marked_as_suspect_exits_3(archive: Path) -> None:
         overwrite(last, end - 262_144, b"\x05")
         refresh(catalog, archive, checksum="crc-32", now_ms=5)
         assert catalog.stop_position(0) == end
-    assert "marked as suspect" in tool(archive, "verify", expect=3).out
-    assert tool(archive, "describe", "0", "--json").json["suspect"] is True
+    printed = tool(archive, "verify", expect=3).out
+    assert "recording 0: OK, repaired, " in printed
+    assert f"marked as suspect: `aerotape tool {archive} accept-damage 0` accepts this" in printed
+    described = tool(archive, "describe", "0", "--json").json
+    assert described["suspect"] is True
+    assert described["damage"].startswith("suspect torn tail: ")
+    assert "accepted: suspect torn tail: " in tool(archive, "accept-damage", "0").out
+    printed = tool(archive, "verify").out
+    assert "recording 0: OK, repaired, " in printed
+    assert "suspect torn tail: " in printed
+    described = tool(archive, "describe", "0", "--json").json
+    assert described["suspect"] is False
+    assert "suspect torn tail: " in described["damage"]
+    assert "(accepted " in described["damage"]
+    # Found again is not news; anything else is.
+    [note] = open_directory(archive).recording(0).suspect_notes
+    add_notes(archive, 0, [replace(note, timestamp_ms=9, accepted_timestamp_ms=-1)])
+    tool(archive, "verify")
+    add_notes(archive, 0, [SuspectNote("torn frames", "more", 64, 9)])
+    assert "torn frames: more" in tool(archive, "verify", expect=3).out
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ COMMANDS: Final = {
         "out_dir messages recording_bytes payload_bytes parquet_bytes files elapsed_s "
         "recordings=[{converted}]"
     ),
+    "tool accept-damage": "recording_id accepted copies_deleted dry_run",
     "tool capacity": "capacity_bytes dry_run",
     "tool checksum": (
         "recording_id descriptor_changed segments frames frames_changed frames_wrong problems "
@@ -129,7 +130,9 @@ COMMANDS: Final = {
         "kept=[{kept_file}] dry_run"
     ),
     "tool count-entries": "entries",
-    "tool delete-orphaned-segments": "segment_files_deleted=[str] kept=[{kept_file}] dry_run",
+    "tool delete-orphaned-segments": (
+        "segment_files_deleted=[str] other_files_deleted kept=[{kept_file}] dry_run"
+    ),
     "tool describe": (
         "recording_id? state? suspect? damage? start_timestamp_ms? stop_timestamp_ms? "
         "start_position? stop_position? initial_term_id? segment_file_length? term_buffer_length? "
@@ -168,7 +171,8 @@ COMMANDS: Final = {
     ),
     "tool verify": (
         "ok recording_id state active start_position stop_position segments frames payload_bytes "
-        "checksums bad_places problems marked dry_run"
+        "checksums other_checksums unchecked_frames payloads bad_places problems remarks notes "
+        "marked dry_run"
     ),
     "truncate": "recording_id stop_position bytes_removed segment_files_deleted",
     "update-channel": "recording_id stripped_channel original_channel",
@@ -215,7 +219,9 @@ RECORDS: Final = {
         "control_channel control_stream_id local_control_channel local_control_stream_id "
         "events_channel events_stream_id aeron_directory errors"
     ),
-    "marked": "state state_before stop_position stop_position_before bytes_behind reason",
+    "marked": (
+        "state state_before stop_position stop_position_before bytes_behind reason checksum_renewed"
+    ),
     "measurement": (
         "what message_bytes rounds messages_per_s mb_per_s slowest_mb_per_s fastest_mb_per_s"
     ),
@@ -224,6 +230,7 @@ RECORDS: Final = {
         "position end_position session_id stream_id term_id term_offset flags reserved_value "
         "length payload"
     ),
+    "note": "outcome detail position timestamp_ms quarantine=str accepted_timestamp_ms",
     "problem": "detail position path offset length",
     "raft_member": "member_id type updated",
     "removal": "recording_id new_start_position segment_files size_bytes reasons problem",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import MarkFileError
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note, print_section
 from aerotape.tools._cli.times import utc_time
-from aerotape.tools._tool._common import add_recording_id
+from aerotape.tools._tool._common import add_recording_id, note_text
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.file.entries import CatalogEntry
+    from aerotape.catalog.recovery.suspect_marks import SuspectNote
     from aerotape.replay.offline.directory import ArchiveDirectory
 
 _TIMESTAMPS: Final = ("start_timestamp_ms", "stop_timestamp_ms", "activity_timestamp_ms")
@@ -47,7 +48,8 @@ def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
 
     for entry in directory.entries():
         if entry.recording_id == args.recording_id:
-            emit(recording_row(entry, entry.recording_id in directory.suspect_notes()), args)
+            notes = directory.suspect_notes().get(entry.recording_id, [])
+            emit(recording_row(entry, notes), args)
             return 0
     raise unknown_recording(args.recording_id, (), directory.path)
 
@@ -88,30 +90,33 @@ def _recording_rows(
     directory: ArchiveDirectory, catalog: Catalog, *, everything: bool
 ) -> Iterator[dict[str, Any]]:
     """Iterate the recordings to show; warn about each damaged entry, shown or not."""
+    from aerotape.catalog.file.entries import entry_damage
     from aerotape.catalog.layout import RecordingState
 
-    suspect = directory.suspect_notes()
+    notes = directory.suspect_notes()
     for entry in catalog.entries():
-        row = recording_row(entry, entry.recording_id in suspect)
-        if row["damage"]:
+        row = recording_row(entry, notes.get(entry.recording_id, []))
+        if damage := entry_damage(entry):
             name = f"recording {entry.recording_id}" if entry.recording_id >= 0 else "an entry"
             place = f"offset {entry.offset} of the catalog"
-            note(f"warning: {name} at {place} is damaged: {row['damage']}")
+            note(f"warning: {name} at {place} is damaged: {damage}")
         if everything or entry.state == RecordingState.VALID:
             yield row
 
 
-def recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
-    """Return all that the catalog has of a recording."""
+def recording_row(entry: CatalogEntry, notes: Sequence[SuspectNote]) -> dict[str, Any]:
+    """Return all that the catalog has of a recording, and why it was marked as suspect."""
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.file.entries import entry_damage
+    from aerotape.catalog.recovery.suspect_marks import is_suspect
 
+    damages = [entry_damage(entry), *map(note_text, notes)]
     _, *fields = RecordingDescriptor.__slots__
     return {
         "recording_id": entry.recording_id,
         "state": entry.state_name,
-        "suspect": suspect,
-        "damage": entry_damage(entry),
+        "suspect": is_suspect(notes),
+        "damage": "; ".join(filter(None, damages)),
         **{name: getattr(entry.descriptor, name) for name in fields},
         "checksum": entry.checksum,
     }

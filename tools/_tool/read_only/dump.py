@@ -58,7 +58,7 @@ def _dump(args: argparse.Namespace) -> int:
         )
     else:
         for recording in recordings:
-            row = recording_row(recording.entry, bool(recording.suspect_notes))
+            row = recording_row(recording.entry, recording.suspect_notes)
             print_section(f"recording {recording.recording_id}", for_people(row))
             for frame in dump.frames(recording):
                 _print_frame(frame)

@@ -12,6 +12,7 @@ from aerotape.tools._tool._common import add_recording_id, changing, would
 
 if TYPE_CHECKING:
     from aerotape.catalog.layout import RecordingState
+    from aerotape.catalog.recovery.suspect_marks import SuspectNote
 
 
 def add_commands(commands: Commands) -> None:
@@ -38,7 +39,8 @@ def _change_state(
     args: argparse.Namespace, expected: RecordingState, target: RecordingState
 ) -> int:
     from aerotape.catalog.file.entries import unknown_recording
-    from aerotape.catalog.layout import STATE_NAMES, state_name
+    from aerotape.catalog.layout import STATE_NAMES, RecordingState, state_name
+    from aerotape.catalog.recovery.suspect_marks import is_suspect
 
     with changing(args) as catalog:
         if args.recording_id not in catalog.all_recording_ids():
@@ -62,4 +64,12 @@ def _change_state(
         print(f"recording {args.recording_id} {would(args, 'is', 'be')} {target.name} now{before}")
     else:
         print(f"recording {args.recording_id} is {target.name} already")
+        if target == RecordingState.VALID and is_suspect(_notes(args)):
+            print("  it is marked as suspect: `accept-damage` accepts damage that was repaired")
     return 0
+
+
+def _notes(args: argparse.Namespace) -> list[SuspectNote]:
+    from aerotape.catalog.recovery.suspect_marks import read_marks
+
+    return read_marks(args.directory).get(args.recording_id, [])

@@ -133,3 +133,7 @@ def _print(plan: RepairPlan, folder: Path | None, args: argparse.Namespace) -> N
         print(printable(f"  {plan.made.name} {would} created, without frames"))
     if folder is not None:
         print(printable(f"  the removed data is in {folder}"))
+        print(
+            "  it is marked as suspect until `accept-damage "
+            f"{plan.recording_id}` accepts what is lost"
+        )

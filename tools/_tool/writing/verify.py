@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -17,7 +18,12 @@ from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.tools._cli.times import add_time_options, positions, time_range
-from aerotape.tools._tool._common import add_checksum_option, add_recording_id, some_ids
+from aerotape.tools._tool._common import (
+    add_checksum_option,
+    add_recording_id,
+    note_text,
+    some_ids,
+)
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.archive_tool_marks import Marking
@@ -158,6 +164,7 @@ def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> 
             "stop_position_before": marked.stop_position_before,
             "bytes_behind": 0 if marked.after_stop is None else marked.after_stop[1],
             "reason": marked.reason,
+            "checksum_renewed": marked.renewed != "none",
         }
     return row
 
@@ -165,15 +172,26 @@ def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> 
 def _print_check(
     check: RecordingCheck, marked: Marking | None, checksums: bool, args: argparse.Namespace
 ) -> None:
+    from aerotape.catalog.recovery.suspect_marks import is_suspect
+
     state = " (no stop position)" if check.active else ""
+    verdict = "FAILED" if check.problems else "OK, repaired" if check.notes else "OK"
     summary = (
-        f"recording {check.recording_id}: {'OK' if check.ok else 'FAILED'}{state}, "
+        f"recording {check.recording_id}: {verdict}{state}, "
         f"positions {check.start_position} to {check.stop_position}, "
         f"{check.segments} segment files, {check.frames} frames"
     )
-    if checksums:
-        summary += f", {check.checksums} checksums valid"
-    print(summary)
+    print(f"{summary}{_checked(check, checksums)}")
+    for text in (*check.remarks, *map(note_text, check.notes)):
+        print(printable(f"  {text}"))
+    if is_suspect(check.notes):
+        command = f"aerotape tool {shlex.quote(str(args.directory))} accept-damage"
+        print(
+            printable(
+                f"  marked as suspect: `{command} {check.recording_id}` accepts this; until then "
+                "the exit code is 3"
+            )
+        )
     shown = check.problems if args.verbose else check.problems[:_SHOWN_PROBLEMS]
     for problem in shown:
         place = f" ({problem.path}{_offset(problem.offset)})" if problem.path else ""
@@ -199,9 +217,25 @@ def _print_check(
             "them to the quarantine"
         )
         print(printable(f"  {path}: the {length} bytes after it {what}"))
+    if marked.renewed != "none":
+        print(f"  its descriptor's checksum {verb} that of its contents")
     if marked.cut_off is not None:
         path, offset = marked.cut_off
         print(printable(f"  the data after offset {offset} of {path} {verb} in the quarantine"))
+
+
+def _checked(check: RecordingCheck, checksums: bool) -> str:
+    """Return which payloads were checked, for the end of a line."""
+    if not checksums:
+        return ", payloads not checked"
+    if check.payloads == "not checked":
+        return ", recorded without checksums: payloads not checked"
+    text = f", {check.checksums} checksums valid"
+    if check.other_checksums:
+        text += f", {check.other_checksums} of the other kind valid"
+    if check.unchecked_frames:
+        text += f", {check.unchecked_frames} frames recorded without checksums: not checked"
+    return text
 
 
 def _offset(offset: int) -> str:

@@ -52,7 +52,9 @@ DRIVER_UP: Final = Family(
 RECORDINGS: Final = Family("aerotape_recordings", "gauge", "valid recordings in the catalog")
 LIVE: Final = Family("aerotape_recordings_live", "gauge", "recordings in progress")
 SUSPECT: Final = Family(
-    "aerotape_recordings_suspect", "gauge", "recordings that are marked as suspect after damage"
+    "aerotape_recordings_suspect",
+    "gauge",
+    "recordings that are marked as suspect after damage that was not accepted",
 )
 VERIFIED: Final = Family(
     "aerotape_verification_time_seconds",

@@ -17,6 +17,7 @@ use super::window::Window;
 use crate::checksum::Checksum;
 use crate::errors::{Error, Result};
 use crate::frame::{FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_PAD};
+use crate::segment::unchecked::Stored;
 
 /// Where messages go. After `begin` come one or more `fragment`, then `end` or `abandon`.
 pub trait Sink {
@@ -56,6 +57,13 @@ pub struct Range {
     pub limit: i64,
     /// A message is known to have ended at `from`.
     pub from_boundary: bool,
+}
+
+/// A frame that fails its checksum.
+struct Failure {
+    checksum: Checksum,
+    computed: i32,
+    stored: Stored,
 }
 
 pub struct Walk {
@@ -145,6 +153,7 @@ impl Walk {
         let Range {
             from, to, limit, ..
         } = self.range;
+        let session_id = self.window.recording().session_id;
         while self.position < limit {
             let position = self.position;
             let in_message = matches!(self.partial, Partial::Wanted { .. });
@@ -188,10 +197,17 @@ impl Walk {
                     {
                         let computed = checksum.compute(frame.get(HEADER_LENGTH..).unwrap_or(&[]));
                         if computed != header.session_id {
+                            let body = frame.get(HEADER_LENGTH..);
+                            let stored = Stored::of(header.session_id, checksum, body, session_id);
+                            let failure = Failure {
+                                checksum,
+                                computed,
+                                stored,
+                            };
                             if !sink.accepts_damage() {
-                                return Err(self.fails(position, &header, checksum, computed));
+                                return Err(self.fails(position, &header, &failure));
                             }
-                            wrong = Some((checksum, computed));
+                            wrong = Some(failure);
                         }
                     }
                     let length = header.frame_length as usize;
@@ -219,8 +235,8 @@ impl Walk {
                     }
                     if let Partial::Wanted { fragments, flags } = partial {
                         sink.fragment(payload);
-                        if let Some((checksum, computed)) = wrong {
-                            sink.damaged(&self.fails(position, &header, checksum, computed));
+                        if let Some(failure) = &wrong {
+                            sink.damaged(&self.fails(position, &header, failure));
                         }
                         partial = Partial::Wanted {
                             fragments: fragments + 1,
@@ -273,17 +289,18 @@ impl Walk {
     }
 
     #[cold]
-    fn fails(
-        &self,
-        position: i64,
-        header: &FrameHeader,
-        checksum: Checksum,
-        computed: i32,
-    ) -> Error {
+    fn fails(&self, position: i64, header: &FrameHeader, failure: &Failure) -> Error {
+        let why = match failure.stored {
+            Stored::SessionId => {
+                "the frame holds the session id: it was recorded without checksums; read it \
+                 without verifying any"
+            }
+            Stored::OtherKind => "the frame was recorded with the other checksum; give that one",
+            _ => "the frame is damaged or was recorded without this checksum",
+        };
         let what = format!(
-            "frame checksum does not match: stored {}, computed {computed} ({checksum:?}); the \
-             frame is damaged or was recorded without this checksum",
-            header.session_id
+            "frame checksum does not match: stored {}, computed {} ({:?}); {why}",
+            header.session_id, failure.computed, failure.checksum
         );
         self.broken(position, &what)
     }

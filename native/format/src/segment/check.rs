@@ -10,6 +10,7 @@ use std::path::Path;
 use super::SegmentTask;
 use super::progress::Progress;
 use super::reader::Reader;
+use super::unchecked::{Run, Runs, Stored};
 use super::walk::{self, SegmentWalk, WalkRange};
 use crate::checksum::Checksum;
 use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH};
@@ -49,6 +50,8 @@ pub struct SegmentCheck {
     pub frames: u64,
     pub payload_bytes: u64,
     pub checksum_passes: u64,
+    pub other_checksum_passes: u64,
+    pub without_checksum: u64,
     pub checksum_failures: u64,
     pub bad: Vec<BadFrame>,
     pub bad_places: u64,
@@ -56,6 +59,13 @@ pub struct SegmentCheck {
     pub last_frame_length: i64,
     pub tail: Option<SegmentWalk>,
     pub error: Option<String>,
+}
+
+/// The check of a file, or of a piece of it, before its frames without a known checksum are judged.
+#[derive(Debug)]
+pub struct Unsettled {
+    check: SegmentCheck,
+    runs: Runs,
 }
 
 /// A part of a segment file that one thread checks.
@@ -96,14 +106,16 @@ pub fn check_piece(
     piece: &Piece,
     checksum: Option<Checksum>,
     progress: &Progress,
-) -> SegmentCheck {
+) -> Unsettled {
     let range = WalkRange {
         start_offset: piece.start,
         limit: piece.end,
         ..task.range(checksum)
     };
     let mut check = SegmentCheck::new();
-    let result = check.run(&task.path, &range, progress).and_then(|()| {
+    let mut runs = Runs::default();
+    let result = check.run(&task.path, &range, &mut runs, progress);
+    let result = result.and_then(|()| {
         if piece.end == task.end_offset && task.limit > task.end_offset {
             check.tail = Some(walk_tail(task, &range)?);
         }
@@ -112,7 +124,7 @@ pub fn check_piece(
     if let Err(error) = result {
         check.error = Some(error.to_string());
     }
-    check
+    Unsettled { check, runs }
 }
 
 fn walk_tail(task: &SegmentTask, range: &WalkRange) -> io::Result<SegmentWalk> {
@@ -125,8 +137,47 @@ fn walk_tail(task: &SegmentTask, range: &WalkRange) -> io::Result<SegmentWalk> {
     walk::walk(&task.path, &range)
 }
 
+impl Default for Unsettled {
+    fn default() -> Self {
+        Self {
+            check: SegmentCheck::new(),
+            runs: Runs::default(),
+        }
+    }
+}
+
+impl Unsettled {
+    /// Add the results of the next piece of the file.
+    pub fn add(&mut self, next: Self) {
+        self.check.add(next.check);
+        self.runs.add(next.runs);
+    }
+
+    /// Take into account that another file follows, of the same recording.
+    pub fn followed_by(&mut self, next: &mut Self) {
+        self.runs.join(&mut next.runs);
+    }
+
+    /// Judge the frames with unknown values, when all pieces are added.
+    pub fn settle(self) -> SegmentCheck {
+        let mut check = self.check;
+        check.checksum_failures = self.runs.unlisted;
+        check.bad_places += self.runs.unlisted;
+        for run in self.runs.into_runs() {
+            if run.is_session() {
+                check.without_checksum += run.frames;
+            } else {
+                check.checksum_failures += run.frames;
+                check.found_bad(run.offset, run.end - run.offset, "checksum", run.detail);
+            }
+        }
+        check.bad.sort_by_key(|bad| bad.offset);
+        check
+    }
+}
+
 impl SegmentCheck {
-    pub fn new() -> Self {
+    fn new() -> Self {
         Self {
             last_frame_offset: -1,
             last_frame_length: -1,
@@ -134,7 +185,13 @@ impl SegmentCheck {
         }
     }
 
-    fn run(&mut self, path: &Path, range: &WalkRange, progress: &Progress) -> io::Result<()> {
+    fn run(
+        &mut self,
+        path: &Path,
+        range: &WalkRange,
+        runs: &mut Runs,
+        progress: &Progress,
+    ) -> io::Result<()> {
         let file = super::open_regular(path)?;
         self.file_length = file.metadata()?.len();
         let end = range.limit;
@@ -167,20 +224,26 @@ impl SegmentCheck {
                 self.payload_bytes +=
                     (header.frame_length as u64).saturating_sub(HEADER_LENGTH as u64);
                 if let Some(checksum) = range.checksum {
-                    let computed = reader.checksum(checksum, offset, aligned)?;
-                    if computed == Some(header.session_id) {
-                        self.checksum_passes += 1;
-                    } else {
-                        self.checksum_failures += 1;
-                        let detail = computed.map_or_else(
-                            || {
-                                "the file ends within the frame, or it is too long for one"
-                                    .to_owned()
-                            },
-                            |sum| format!("its checksum is {}, not {sum}", header.session_id),
-                        );
-                        self.found_bad(offset, aligned as u64, "checksum", detail);
+                    let body = reader.body(offset, aligned)?;
+                    match Stored::of(header.session_id, checksum, body, range.session_id) {
+                        Stored::Right => self.checksum_passes += 1,
+                        Stored::OtherKind => self.other_checksum_passes += 1,
+                        Stored::SessionId => self.without_checksum += 1,
+                        Stored::Unknown => {
+                            let detail = describe(header.session_id, checksum, body);
+                            runs.unknown(Run {
+                                offset,
+                                end: offset + aligned as u64,
+                                stored: header.session_id,
+                                frames: 1,
+                                detail,
+                                ..Run::default()
+                            });
+                            offset += aligned as u64;
+                            continue;
+                        }
                     }
+                    runs.known(header.session_id);
                 }
             }
             offset += aligned as u64;
@@ -201,12 +264,13 @@ impl SegmentCheck {
     }
 
     /// Add the results of the next piece.
-    pub fn add(&mut self, next: SegmentCheck) {
+    fn add(&mut self, next: SegmentCheck) {
         self.file_length = self.file_length.max(next.file_length);
         self.frames += next.frames;
         self.payload_bytes += next.payload_bytes;
         self.checksum_passes += next.checksum_passes;
-        self.checksum_failures += next.checksum_failures;
+        self.other_checksum_passes += next.other_checksum_passes;
+        self.without_checksum += next.without_checksum;
         self.bad_places += next.bad_places;
         if next.last_frame_offset >= 0 {
             self.last_frame_offset = next.last_frame_offset;
@@ -217,11 +281,7 @@ impl SegmentCheck {
         for bad in next.bad {
             // A bad place that continues past the end of a piece counts once.
             match self.bad.last_mut() {
-                Some(last)
-                    if last.end() == bad.offset
-                        && last.kind == bad.kind
-                        && bad.kind != "checksum" =>
-                {
+                Some(last) if last.end() == bad.offset && last.kind == bad.kind => {
                     last.length += bad.length;
                     self.bad_places -= 1;
                 }
@@ -229,6 +289,13 @@ impl SegmentCheck {
             }
         }
     }
+}
+
+fn describe(stored: i32, checksum: Checksum, body: Option<&[u8]>) -> String {
+    body.map_or_else(
+        || "the file ends within the frame, or it is too long for one".to_owned(),
+        |bytes| format!("its checksum is {stored}, not {}", checksum.compute(bytes)),
+    )
 }
 
 /// Find the first offset after `offset` with the header of a frame, `end` if there is none.
@@ -287,8 +354,9 @@ mod tests {
             initial_term_id: 7,
             stream_id: 1001,
             max_frame_length: 1408,
+            session_id: 5,
         };
-        let mut all = SegmentCheck::new();
+        let mut all = Unsettled::default();
         for &(start, end) in pieces {
             let piece = Piece {
                 task: 0,
@@ -303,6 +371,7 @@ mod tests {
             ));
         }
         std::fs::remove_file(&path).expect("removable");
+        let all = all.settle();
         assert_eq!(all.error, None);
         all
     }

@@ -15,6 +15,7 @@ pub mod listing;
 pub mod progress;
 pub mod reader;
 pub mod rewrite;
+pub mod unchecked;
 pub mod walk;
 
 use std::fs::File;
@@ -43,6 +44,8 @@ pub struct SegmentTask {
     pub initial_term_id: i32,
     pub stream_id: i32,
     pub max_frame_length: i32,
+    /// Session id of the recording's last session.
+    pub session_id: i32,
 }
 
 impl SegmentTask {
@@ -59,7 +62,17 @@ impl SegmentTask {
                 max_frame_length: self.max_frame_length,
             },
             checksum,
+            session_id: self.session_id,
         }
+    }
+
+    /// Whether another file continues where this one ends.
+    pub fn is_followed_by(&self, next: &Self) -> bool {
+        let end = self.base_position.wrapping_add(self.end_offset as i64);
+        end == next.base_position.wrapping_add(next.start_offset as i64)
+            && self.stream_id == next.stream_id
+            && self.session_id == next.session_id
+            && self.initial_term_id == next.initial_term_id
     }
 
     /// Refuse a term length that no stream has.

@@ -51,20 +51,26 @@ impl<'a> Reader<'a> {
         Ok(self.buffer.get(from..to).unwrap_or_default())
     }
 
-    /// Compute the checksum of a frame of `aligned` bytes; `None` when the file ends within it, or
-    /// it is longer than any data frame: a damaged length must not cost memory.
+    /// Return the bytes that the checksum of a frame of `aligned` bytes is of; `None` when the file
+    /// ends within it, or it is longer than any data frame: a damaged length must not cost memory.
+    pub fn body(&mut self, offset: u64, aligned: usize) -> io::Result<Option<&[u8]>> {
+        if aligned > READ_LENGTH {
+            return Ok(None);
+        }
+        let frame = self.at(offset, aligned)?;
+        let is_whole = frame.len() == aligned;
+        Ok(frame.get(HEADER_LENGTH..).filter(|_| is_whole))
+    }
+
+    /// Compute the checksum of a frame; `None` as for `body`.
     pub fn checksum(
         &mut self,
         checksum: Checksum,
         offset: u64,
         aligned: usize,
     ) -> io::Result<Option<i32>> {
-        if aligned > READ_LENGTH {
-            return Ok(None);
-        }
-        let frame = self.at(offset, aligned)?;
-        let body = (frame.len() == aligned).then(|| frame.get(HEADER_LENGTH..));
-        Ok(body.flatten().map(|bytes| checksum.compute(bytes)))
+        let body = self.body(offset, aligned)?;
+        Ok(body.map(|bytes| checksum.compute(bytes)))
     }
 
     fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {

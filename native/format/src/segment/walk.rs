@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::reader::Reader;
+use super::unchecked::{Run, Stored};
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH};
 use crate::geometry::{FrameFault, StreamGeometry};
@@ -22,6 +23,8 @@ pub struct WalkRange {
     pub base_position: i64,
     pub geometry: StreamGeometry,
     pub checksum: Option<Checksum>,
+    /// Session id of the recording's last session.
+    pub session_id: i32,
 }
 
 impl WalkRange {
@@ -55,6 +58,8 @@ pub struct SegmentWalk {
     pub last_frame_is_padding: bool,
     pub checksum_passes: u64,
     pub checksum_failures: u64,
+    pub without_checksum: u64,
+    pub last_frame_is_unchecked: bool,
     pub failed_offsets: Vec<u64>,
     pub failed_tail_offset: i64,
 }
@@ -65,6 +70,7 @@ pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
     let file_length = file.metadata()?.len();
     let limit = range.limit.min(file_length);
     let mut reader = Reader::new(&file, limit);
+    let mut strays = Strays::default();
     let mut found = SegmentWalk {
         file_length,
         end_offset: range.start_offset,
@@ -103,25 +109,73 @@ pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
         found.last_frame_length = i64::from(header.frame_length);
         found.last_frame_is_padding = header.is_padding();
         found.end_offset = offset + aligned as u64;
+        found.last_frame_is_unchecked = false;
         if header.is_padding() {
             found.failed_tail_offset = -1;
             continue;
         }
         if let Some(checksum) = range.checksum {
-            if reader.checksum(checksum, offset, aligned)? == Some(header.session_id) {
-                found.checksum_passes += 1;
-                found.failed_tail_offset = -1;
-            } else {
-                found.checksum_failures += 1;
-                if found.failed_offsets.len() < LISTED_FAILURES {
-                    found.failed_offsets.push(offset);
+            let body = reader.body(offset, aligned)?;
+            match Stored::of(header.session_id, checksum, body, range.session_id) {
+                Stored::Right | Stored::OtherKind => found.checksum_passes += 1,
+                Stored::SessionId => {
+                    found.without_checksum += 1;
+                    found.last_frame_is_unchecked = true;
                 }
-                if found.failed_tail_offset < 0 {
-                    found.failed_tail_offset = offset as i64;
+                Stored::Unknown => {
+                    strays.add(header.session_id, &found);
+                    found.checksum_failures += 1;
+                    if found.failed_offsets.len() < LISTED_FAILURES {
+                        found.failed_offsets.push(offset);
+                    }
+                    if found.failed_tail_offset < 0 {
+                        found.failed_tail_offset = offset as i64;
+                    }
+                    continue;
                 }
             }
+            // What is left at the end is of the last session, whose session id is known.
+            strays.end(header.session_id, &mut found);
+            found.failed_tail_offset = -1;
         }
     }
     .to_owned();
     Ok(found)
+}
+
+/// The run of frames with an unknown value that the walk is in.
+#[derive(Default)]
+struct Strays {
+    run: Run,
+    listed: usize,
+    /// The value of the last frame before it.
+    before: Option<i32>,
+}
+
+impl Strays {
+    /// Add a frame with an unknown value, before it is counted as a failure.
+    fn add(&mut self, stored: i32, found: &SegmentWalk) {
+        if self.run.frames == 0 || self.run.stored != stored {
+            self.listed = found.failed_offsets.len();
+            self.run = Run {
+                stored,
+                is_checksum: self.before == Some(stored),
+                ..Run::default()
+            };
+            self.before = None;
+        }
+        self.run.frames += 1;
+    }
+
+    /// Take back the failures of a run that was a session's, at a frame with a known value.
+    fn end(&mut self, stored: i32, found: &mut SegmentWalk) {
+        self.run.is_checksum |= self.run.stored == stored;
+        if self.run.is_session() {
+            found.checksum_failures -= self.run.frames;
+            found.without_checksum += self.run.frames;
+            found.failed_offsets.truncate(self.listed);
+        }
+        self.run.frames = 0;
+        self.before = Some(stored);
+    }
 }
