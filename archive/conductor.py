@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from aerotape import _native
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.composition import Resources, compose_services, retention_agent
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
@@ -251,7 +252,7 @@ class Conductor:
         if image.subscription_registration_id in self._control_subscriptions:
             image.release()
         else:
-            self._gate.run(partial(self.recordings.on_image, image))
+            self.recordings.on_image(image)
 
     def _on_recording_stopped(self, event: _native.RecordingStopped) -> None:
         def end() -> None:
@@ -280,6 +281,8 @@ class Conductor:
         self._quietly(self._gate.close)
         while len(self._gate):
             self._quietly(self._gate.do_work)
+        if self.failure is None:
+            self._quietly(self._finish_recordings)
         for worker in {self._resources.recorder, self._resources.replayer}:
             self._quietly(worker.close)
         try:
@@ -298,6 +301,15 @@ class Conductor:
         self._quietly(partial(make_next_segments, self._catalog, self._archive_dir))
         for subscription in self._control_subscriptions.values():
             self._quietly(subscription.close)
+
+    def _finish_recordings(self) -> None:
+        """Record what publications have accepted by now, as a stop of each recording does."""
+        self.recordings.stop_all()
+        deadline_ns = time.monotonic_ns() + self._resources.config.message_timeout_ns
+        while not self.recordings.is_idle and time.monotonic_ns() < deadline_ns:
+            for event in self._mailbox.wait(timeout_ns=SOON_NS):
+                self._dispatch(event)
+            self.recordings.do_work()
 
     def _quietly(self, call: Callable[[], None]) -> None:
         try:

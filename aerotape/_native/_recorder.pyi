@@ -29,18 +29,27 @@ class SessionWorker:
     def record(self, image: Image, position_counter: Counter, task: RecordingTask) -> None:
         """Record `image` until it ends or `stop_recording`; then post `RecordingStopped`.
 
-        The worker takes over the image. The counter is set (release) to the position that
-        has been written, and at sync levels 1 and 2 made durable. Creating or writing a
-        segment that fails stops the recording at its last whole frame, with an error; if making it
-        durable fails, any recording stops at its durable position. A time index that cannot be
-        written is reported with `TimeIndexFailed`, once; the recording continues.
+        The worker takes over the image, and discards what follows the end of the recording. The
+        counter is set (release) to the position that has been written, and at sync levels 1 and 2
+        made durable. Creating or writing a segment that fails stops the recording at its last whole
+        frame, with an error; if making it durable fails, any recording stops at its durable
+        position. A time index that cannot be written is reported with `TimeIndexFailed`, once; the
+        recording continues.
         """
     def publish_events(self, publication: ExclusivePublication) -> None:
         """Publish events of recordings that begin from now on to `publication`, which the worker
         takes over. Events that it does not accept at once are dropped: progress is published
         again with the next position, start and stop are not.
         """
-    def stop_recording(self, recording_id: int) -> None: ...
+    def stop_recording(self, recording_id: int, position: int = 0, timeout_ns: int = 0) -> None:
+        """Stop a recording when it has reached `position`, bytes, or after the timeout.
+
+        By default it stops at once. Of its image, what follows is discarded.
+        """
+    def discard(self, image: Image) -> None:
+        """Read `image` without recording it, so that its publisher does not wait for it, until it
+        ends or its subscription is closed. The worker takes over the image.
+        """
     def request_sync(self, recording_id: int) -> None:
         """Make durable what has been written of a recording in progress that is synced.
 

@@ -1,15 +1,24 @@
-r"""One image being recorded: from the request of its position counter to its STOP signal.
+"""One image being recorded: from the request of its position counter to its STOP signal.
 
     INIT ---> RECORDING ---> STOPPING ---> STOPPED
-       \                     ^             ^
-        \---> CANCELLED -----+-------------+
 
 INIT waits for the driver to add the position counter. Then the recorder takes the image over, the
-client receives START or EXTEND, and the session is RECORDING. A stop request makes it STOPPING
-until the recorder reports the stop position. A session that is stopped in INIT is CANCELLED: START
-is sent at once, because it precedes the response to the stop request. The next duty cycle still
-passes the image to the recorder if the counter is there, to be stopped. A recording that fails, or
-whose image ends, is STOPPED from any state.
+client receives START or EXTEND, and the session is RECORDING.
+
+A stop sets the *stop point*: the position up to which the publication has accepted messages at
+that time, or for a publication of another driver the position that has been received a little
+later (`driver_streams`). It ends no recording by itself:
+
+- A session that is in INIT stays there; START is sent at once, because it precedes the response to
+  the stop request. The recorder gets the image as ever, and with it the stop point.
+- The recorder gets the stop point once it is known; that makes a session STOPPING. The recording
+  ends when it has reached that position, when the image ends, or after the message timeout. It may
+  have a few messages more: what came while it was stopped.
+- The session holds its subscription open until it is STOPPED, so the publisher neither overwrites
+  what is yet to be recorded nor loses its connection before.
+
+A second stop changes nothing. A recording that fails, or whose image ends, is STOPPED from any
+state. `recordings` has the same rule for images whose session has not begun.
 """
 
 from __future__ import annotations
@@ -26,6 +35,7 @@ from aerotape.errors import AerotapeError
 
 if TYPE_CHECKING:
     from aerotape._native import Counter, Image, PendingCounter, SessionWorker
+    from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
     from aerotape.archive.recording.durability import OnSynced
     from aerotape.archive.recording.subscriptions import RecordedSubscription
     from aerotape.archive.worker_tasks import TimeIndexTask
@@ -36,7 +46,6 @@ class RecordingSessionState(Enum):
 
     INIT = auto()
     RECORDING = auto()
-    CANCELLED = auto()
     STOPPING = auto()
     STOPPED = auto()
 
@@ -53,6 +62,7 @@ class RecordingSession:
             stop position that it had before it was extended.
         counter: of the recorded position; None until the recorder has the image.
         confirmed_counter: of the durable position, for recordings with a durability; likewise.
+        stop_point: where the recording ends; None until it is stopped.
     """
 
     subscription: RecordedSubscription
@@ -66,6 +76,8 @@ class RecordingSession:
     state: RecordingSessionState = field(default=RecordingSessionState.INIT, init=False)
     counter: Counter | None = field(default=None, init=False)
     confirmed_counter: Counter | None = field(default=None, init=False)
+    stop_point: StopPoint | None = field(default=None, init=False)
+    _is_begin_sent: bool = field(default=False, init=False)
     # Positions to make durable, ascending, and their callers.
     _syncs: deque[tuple[int, OnSynced]] = field(default_factory=deque, init=False)
 
@@ -86,7 +98,7 @@ class RecordingSession:
     @property
     def is_starting(self) -> bool:
         """Whether the recorder has not taken the image over yet."""
-        return self.state in (RecordingSessionState.INIT, RecordingSessionState.CANCELLED)
+        return self.state is RecordingSessionState.INIT
 
     def begin(self, recorder: SessionWorker, *, with_events: bool) -> None:
         """Pass the image to the recorder if the driver has added the counter.
@@ -114,10 +126,7 @@ class RecordingSession:
         recorder.record(self.image, self.counter, task)
         # After that call: the recorder need not wait for the signal.
         self.send_begin()
-        is_cancelled = self.state is RecordingSessionState.CANCELLED
         self.state = RecordingSessionState.RECORDING
-        if is_cancelled:
-            self.stop(recorder)
 
     def _are_counters_added(self) -> bool:
         try:
@@ -140,9 +149,8 @@ class RecordingSession:
             on_synced(self.join_position, None)
             return
         self._syncs.append((self.position, on_synced))
-        if self.state is RecordingSessionState.RECORDING:
-            recorder.request_sync(self.recording_id)
-        # Otherwise it is made durable before it has stopped.
+        # One that has ended meanwhile is made durable before it is reported.
+        recorder.request_sync(self.recording_id)
 
     def on_synced(
         self, position: int, message: str | None = None, *, is_final: bool = False
@@ -171,23 +179,40 @@ class RecordingSession:
         progress, stopped = codecs.RecordingProgress(**place), codecs.RecordingStopped(**place)
         return started.encode(), progress.encode(), stopped.encode()
 
-    def stop(self, recorder: SessionWorker) -> None:
-        """Stop recording. Idempotent."""
-        if self.state is RecordingSessionState.INIT:
+    def stop(self, point: StopPoint) -> None:
+        """Record up to a stop point, unless there is one."""
+        if self.stop_point is None:
             self.send_begin()
-            self.state = RecordingSessionState.CANCELLED
-        elif self.state is RecordingSessionState.RECORDING:
-            recorder.stop_recording(self.recording_id)
-            self.state = RecordingSessionState.STOPPING
+            self.stop_point = point
+
+    def advance_stop(
+        self, recorder: SessionWorker, streams: DriverStreams, timeout_ns: int
+    ) -> bool:
+        """Pass the stop point to the recorder once it is known; return whether that was done.
+
+        Args:
+            timeout_ns: how long the recorder may take to reach it.
+        """
+        if self.state is not RecordingSessionState.RECORDING:
+            return not self.is_starting
+        assert self.stop_point is not None
+        position = streams.settle(self.stop_point, self.image)
+        if position is None:
+            return False
+        recorder.stop_recording(self.recording_id, position, timeout_ns)
+        self.state = RecordingSessionState.STOPPING
+        return True
 
     def send_begin(self) -> None:
         """Notify the observer of START or EXTEND, unless that was done."""
-        if self.state is RecordingSessionState.INIT:
-            is_extended = self.subscription.extends is not None
-            self.send_signal(
-                self.join_position,
-                RecordingSignal.EXTEND if is_extended else RecordingSignal.START,
-            )
+        if self._is_begin_sent:
+            return
+        self._is_begin_sent = True
+        is_extended = self.subscription.extends is not None
+        self.send_signal(
+            self.join_position,
+            RecordingSignal.EXTEND if is_extended else RecordingSignal.START,
+        )
 
     def send_signal(self, position: int, signal: RecordingSignal) -> None:
         """Notify the observer of a signal of this recording."""

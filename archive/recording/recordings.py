@@ -3,39 +3,48 @@
 A start-recording request adds a subscription; each of its images becomes a recording: an entry of
 the catalog, a position counter, and a session of the native recorder, which reports when it has
 stopped. The image of an extend-recording request extends a recording that has stopped. With
-auto-stop, the first recording that ends closes the subscription.
+auto-stop, the first recording that ends stops the subscription.
+
+A stop, whatever its reason, records what connected publications had accepted (`recording_session`),
+also of images whose session has not begun: those that wait for the disk or for the files of an
+extension, and those that the driver has and of which the archive is not notified yet.
+
+The stream of an image that is not recorded, or no longer, is read and discarded by the recorder as
+long as its subscription is open, so that its publisher does not wait for the archive.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
 from aerotape.archive.recording.durability import Durability, OnSynced
 from aerotape.archive.recording.extension import refuse_image, refuse_request
-from aerotape.archive.recording.recording_session import (
-    RecordingSession,
-    RecordingSessionState,
-)
+from aerotape.archive.recording.recording_session import RecordingSession
 from aerotape.archive.recording.session_factory import RecordingSessionFactory
 from aerotape.archive.recording.storage import (
     Refusal,
     StorageGate,
     StorageSpace,
-    is_out_of_space,
+    why_failed,
 )
 from aerotape.archive.recording.subscriptions import (
+    Arrival,
     RecordedSubscription,
     RecordedSubscriptions,
 )
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
-from aerotape.errors import AerotapeError, ArchiveError
+from aerotape.errors import AerotapeError, ArchiveError, ClosedError
 from aerotape.protocol import ErrorCode
+from aerotape.units import MAX_LONG
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -55,13 +64,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
 
 
-class _Extension(NamedTuple):
-    """An image that waits until the files of the recording that it extends are prepared."""
-
-    subscription: RecordedSubscription
-    image: Image
-    recording_id: int
-    prepared: Future[TimeIndexTask | None]
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -83,11 +86,18 @@ class Recordings:
     errors: ErrorLog
     _sessions: dict[int, RecordingSession] = field(default_factory=dict, init=False)
     _starting: list[RecordingSession] = field(default_factory=list, init=False)
-    _extensions: list[_Extension] = field(default_factory=list, init=False)
+    _stopping: list[RecordingSession] = field(default_factory=list, init=False)
+    _arrivals: list[Arrival] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
+        self._streams = DriverStreams(self.client)
         self.subscriptions = RecordedSubscriptions(
-            self.client, self.mailbox, self.errors, self.config.connect_timeout_ns
+            self.client,
+            self.mailbox,
+            self.errors,
+            self._streams,
+            retry_timeout_ns=self.config.connect_timeout_ns,
+            announce_timeout_ns=self.config.message_timeout_ns,
         )
         self._factory = RecordingSessionFactory(
             config=self.config,
@@ -102,7 +112,14 @@ class Recordings:
     @property
     def wants_within_ns(self) -> int | None:
         """As `Agent.wants_within_ns`: responses of the driver are pending."""
-        return SOON_NS if self._starting else self.subscriptions.wants_within_ns
+        if self._starting or self._stopping:
+            return SOON_NS
+        return self.subscriptions.wants_within_ns
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is recorded or about to be."""
+        return not (self._sessions or self._arrivals or self.subscriptions.wants_within_ns)
 
     def session(self, recording_id: int) -> RecordingSession | None:
         """Return the session of a recording that is in progress."""
@@ -128,7 +145,10 @@ class Recordings:
             recording_id,
             stream_id,
             is_recorded=recording_id in self._sessions
-            or any(each.recording_id == recording_id for each in self._extensions),
+            or any(
+                each.prepared is not None and each.subscription.extends == recording_id
+                for each in self._arrivals
+            ),
             deleted_to=self.locks.locked_to(recording_id),
         )
 
@@ -147,6 +167,9 @@ class Recordings:
     ) -> RecordedSubscription:
         """Subscribe to a channel; the observer is notified once the driver has added it.
 
+        A subscription to it that records nothing, because recordings were refused or have failed,
+        is replaced.
+
         Args:
             extends: as in RecordedSubscription.
             durability: as in RecordedSubscription.
@@ -155,14 +178,20 @@ class Recordings:
             ArchiveError: it is refused.
             ConfigurationError: not a channel URI.
         """
+        replaced = self.subscriptions.find_channel(stream_id, channel)
+        if replaced is not None and not (replaced.unrecorded and replaced.references == 1):
+            replaced = None
+        active = max(len(self.subscriptions) - (replaced is not None), len(self._sessions))
         refusal = (
-            self._too_many(max(len(self.subscriptions), len(self._sessions)))
+            self._too_many(active)
             or (None if extends is None else self._refuse_extension(extends, stream_id))
             or self.storage.refuse()
         )
         if refusal is not None:
             code, message = refusal
             raise ArchiveError(message, code)
+        if replaced is not None:
+            self.subscriptions.close_one(replaced)
         subscription = RecordedSubscription(
             observer=observer,
             stream_id=stream_id,
@@ -178,35 +207,49 @@ class Recordings:
     # ---- images -------------------------------------------------------------------------------
 
     def on_image(self, image: Image) -> None:
-        """Begin to record an image that has become available on one of the subscriptions."""
+        """Record an image that has become available on one of the subscriptions."""
         subscription = self.subscriptions.get(image.subscription_registration_id)
-        if subscription is not None:
-            # The observer is notified of the subscription before the recording's signals.
-            self.subscriptions.poll(subscription)
-        if subscription is None or subscription.is_stopping:
-            image.release()
+        if subscription is None or not self.subscriptions.announce(
+            subscription, image.correlation_id
+        ):
+            self._discard(image)
+            return
+        arrival = Arrival(subscription, image)
+        if subscription.is_stopping:
+            arrival.stop_point = self._streams.stop_point(image, subscription.channel)
+        self._arrivals.append(arrival)
+        self.gate.run(partial(self._begin, arrival))
+
+    def _begin(self, arrival: Arrival) -> None:
+        subscription, image = arrival.subscription, arrival.image
+        if self._is_over(arrival):
             return
         try:
-            refusal = self._record(subscription, image)
+            recording_id = subscription.extends
+            if recording_id is None:
+                refusal = self._too_many(len(self._sessions)) or self.storage.refuse()
+                if refusal is None:
+                    self._add(arrival, self._factory.new_recording(subscription, image))
+            else:
+                refusal = self._refuse_image(subscription, image, recording_id)
+                if refusal is None:
+                    prepare = self._factory.preparation(subscription, image, recording_id)
+                    self.locks.hold([recording_id])
+                    arrival.prepared = self.files.submit(prepare)
         except (AerotapeError, OSError) as error:
-            refusal = _why_failed(error)
+            refusal = why_failed(error)
         if refusal is not None:
-            self._reject(subscription, image, refusal)
+            self._reject(arrival, refusal)
 
-    def _record(self, subscription: RecordedSubscription, image: Image) -> Refusal | None:
-        recording_id = subscription.extends
-        if recording_id is None:
-            refusal = self._too_many(len(self._sessions)) or self.storage.refuse()
-            if refusal is None:
-                self._add(self._factory.new_recording(subscription, image))
-            return refusal
-        refusal = self._refuse_image(subscription, image, recording_id)
-        if refusal is None:
-            prepare = self._factory.preparation(subscription, image, recording_id)
-            self.locks.hold([recording_id])
-            prepared = self.files.submit(prepare)
-            self._extensions.append(_Extension(subscription, image, recording_id, prepared))
-        return refusal
+    def _is_over(self, arrival: Arrival) -> bool:
+        """Whether an image need not be recorded: it was stopped when its stream had no message."""
+        point = arrival.stop_point
+        is_over = point is not None and (
+            point.position is not None and point.position <= arrival.image.join_position
+        )
+        if is_over:
+            self._leave(arrival)
+        return is_over
 
     def _refuse_image(
         self, subscription: RecordedSubscription, image: Image, recording_id: int
@@ -219,55 +262,84 @@ class Recordings:
             or refuse_image(image, self.catalog.descriptor(recording_id))
         )
 
-    def _extend(self, extension: _Extension) -> None:
+    def _extend(self, arrival: Arrival, prepared: Future[TimeIndexTask | None]) -> None:
         """Begin to record an image once the files are prepared, if that is still possible."""
-        subscription, image, recording_id, prepared = extension
+        subscription, image, recording_id = (
+            arrival.subscription,
+            arrival.image,
+            arrival.subscription.extends,
+        )
+        assert recording_id is not None
+        arrival.prepared = None
         self.locks.release([recording_id])
-        if subscription.is_stopping:
-            image.release()
+        if self._is_over(arrival):
             return
         try:
             time_index = prepared.result()
             refusal = self._refuse_image(subscription, image, recording_id)
             if refusal is None:
                 self._add(
-                    self._factory.extended_recording(subscription, image, recording_id, time_index)
+                    arrival,
+                    self._factory.extended_recording(subscription, image, recording_id, time_index),
                 )
         except Exception as error:
-            refusal = _why_failed(error)
+            refusal = why_failed(error)
         if refusal is not None:
-            self._reject(subscription, image, refusal)
+            self._reject(arrival, refusal)
 
-    def _reject(self, subscription: RecordedSubscription, image: Image, refusal: Refusal) -> None:
-        image.release()
+    def _reject(self, arrival: Arrival, refusal: Refusal) -> None:
+        subscription = arrival.subscription
+        subscription.unrecorded = refusal[1]
         self.errors.record("stream not recorded", f"{subscription.original_channel}: {refusal[1]}")
         subscription.observer.on_failed(*refusal)
         if subscription.auto_stop and subscription.extends is not None:
-            self._auto_stop(subscription)
+            self._stop(subscription)
+        self._leave(arrival)
 
-    def _add(self, session: RecordingSession) -> None:
-        session.subscription.references += 1
+    def _leave(self, arrival: Arrival) -> None:
+        self._arrivals.remove(arrival)
+        self._discard(arrival.image)
+        self.subscriptions.release(arrival.subscription)
+
+    def _discard(self, image: Image) -> None:
+        """Have the recorder read an image until it ends, so that its publisher need not wait."""
+        try:
+            self.recorder.discard(image)
+        except ClosedError:
+            image.release()
+
+    def _add(self, arrival: Arrival, session: RecordingSession) -> None:
+        """Begin a session, which takes over the reference of its image."""
+        self._arrivals.remove(arrival)
         self._sessions[session.recording_id] = session
         self.session_counter.add(1)
         self._starting.append(session)
+        if arrival.stop_point is not None:
+            self._stop_session(session, arrival.stop_point)
 
     # ---- the duty cycle -----------------------------------------------------------------------
 
     def do_work(self) -> None:
         """Poll the driver for subscriptions and counters; record images that are prepared."""
         self.subscriptions.do_work()
-        prepared = [each for each in self._extensions if each.prepared.done()]
-        if not ((prepared or self._starting) and self.gate.is_open()):
-            return
-        for extension in prepared:
-            self._extensions.remove(extension)
-            self._extend(extension)
-        if self._starting:
+        prepared = [
+            (arrival, arrival.prepared)
+            for arrival in self._arrivals
+            if arrival.prepared is not None and arrival.prepared.done()
+        ]
+        if (prepared or self._starting) and self.gate.is_open():
+            for extension in prepared:
+                self._extend(*extension)
             for session in self._starting:
                 self.poll_session(session)
-                if session.state is RecordingSessionState.CANCELLED:
-                    self.on_stopped(session.recording_id, session.join_position)
             self._starting = [session for session in self._starting if session.is_starting]
+        if self._stopping:
+            timeout_ns = self.config.message_timeout_ns
+            self._stopping = [
+                session
+                for session in self._stopping
+                if not session.advance_stop(self.recorder, self._streams, timeout_ns)
+            ]
 
     def poll_session(self, session: RecordingSession) -> None:
         """Pass a session to the recorder if the driver has added its counter."""
@@ -322,31 +394,41 @@ class Recordings:
         session = self._sessions.get(recording_id)
         if session is None:
             return False
-        session.stop(self.recorder)
+        self._stop_session(session)
         subscription = self.subscriptions.find(session.subscription.registration_id)
         if subscription is None:
             return False
         self.subscriptions.unlist(subscription)
-        self.subscriptions.release(subscription)
+        self.subscriptions.release_request(subscription)
         return True
 
     def _stop_subscription(self, subscription: RecordedSubscription | None) -> bool:
         if subscription is None:
             return False
-        self.subscriptions.unlist(subscription)
-        self._stop_sessions_of(subscription)
-        self.subscriptions.release(subscription)
+        self._stop(subscription)
         return True
 
-    def _stop_sessions_of(self, subscription: RecordedSubscription) -> None:
-        subscription.is_stopping = True
+    def stop_all(self) -> None:
+        """Stop recording; what was accepted by now is recorded in later duty cycles."""
+        with self._streams.snapshot():
+            for subscription in self.subscriptions:
+                self._stop(subscription)
+
+    def _stop(self, subscription: RecordedSubscription) -> None:
+        # Before the driver's list of images is read: it is later than the request.
         for session in self:
             if session.subscription is subscription:
-                session.stop(self.recorder)
+                self._stop_session(session)
+        for arrival in self._arrivals:
+            if arrival.subscription is subscription and arrival.stop_point is None:
+                arrival.stop_point = self._streams.stop_point(arrival.image, subscription.channel)
+        self.subscriptions.stop(subscription)
 
-    def _auto_stop(self, subscription: RecordedSubscription) -> None:
-        self._stop_sessions_of(subscription)
-        self.subscriptions.close_one(subscription)
+    def _stop_session(self, session: RecordingSession, point: StopPoint | None = None) -> None:
+        if session.stop_point is None:
+            channel = session.subscription.channel
+            session.stop(point or self._streams.stop_point(session.image, channel))
+            self._stopping.append(session)
 
     def on_stopped(
         self,
@@ -371,33 +453,37 @@ class Recordings:
             self.catalog.recording_stopped(recording_id, position, epoch_ms())
         except (AerotapeError, OSError) as error:
             self.errors.record("stop position not written", f"recording {recording_id}: {error}")
+        wanted = session.stop_point
         if message is not None:
+            subscription.unrecorded = message
             self.errors.record("recording failed", message)
             subscription.observer.on_failed(error_code, message)
             if error_code == ErrorCode.STORAGE_SPACE:
                 self.storage.watch()
+        elif wanted is not None and position < (wanted.position or 0) < MAX_LONG:
+            LOGGER.warning(
+                "recording %d was stopped at position %d: its publication had accepted messages up"
+                " to position %d, which the archive has not received in time",
+                *(recording_id, position, wanted.position),
+            )
         session.on_synced(position, message, is_final=True)
         session.send_signal(position, RecordingSignal.STOP)
         if subscription.auto_stop and not subscription.is_stopping:
-            self._auto_stop(subscription)
-        else:
-            self.subscriptions.release(subscription)
+            self._stop(subscription)
+        if session.is_starting:
+            self._discard(session.image)
+        if session in self._stopping:
+            self._stopping.remove(session)
+        self.subscriptions.release(subscription)
         session.close()
         self.session_counter.add(-1)
 
     def close(self) -> None:
         """Release what the recorder does not own; its last events have been handled."""
-        for extension in self._extensions:
-            extension.image.release()
-        self._extensions.clear()
+        for arrival in self._arrivals:
+            arrival.image.release()
+        self._arrivals.clear()
         for session in self:
             if session.is_starting:
                 self.on_stopped(session.recording_id, session.join_position)
         self.subscriptions.close()
-
-
-def _why_failed(error: Exception) -> Refusal:
-    what = f"the stream cannot be recorded: {error}"
-    if is_out_of_space(error):
-        return ErrorCode.STORAGE_SPACE, f"{what}: free space in the archive directory"
-    return ErrorCode.GENERIC, what

@@ -107,6 +107,14 @@ def is_out_of_space(error: BaseException | None) -> bool:
     return False
 
 
+def why_failed(error: Exception) -> Refusal:
+    """Return why a stream cannot be recorded."""
+    what = f"the stream cannot be recorded: {error}"
+    if is_out_of_space(error):
+        return ErrorCode.STORAGE_SPACE, f"{what}: free space in the archive directory"
+    return ErrorCode.GENERIC, what
+
+
 class StorageGate:
     """The changes that wait for the disk. For the conductor's thread."""
 

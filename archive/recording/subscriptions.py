@@ -1,15 +1,20 @@
 """The subscriptions that are recorded: at most one for each channel and stream.
 
-A subscription counts references: one for the request, released by a stop, and one for each session
-that records an image of it. It is closed with the last of them; clients can no longer find it once
-it is stopped.
+A subscription counts references: one for the request, released by a stop, and one for each image
+that is recorded, from its announcement to the end of its session. It is closed with the last of
+them; clients can no longer find it once it is stopped.
+
+The driver connects a publication before the archive is notified of the image. So after a stop the
+request's reference is released only when all images are announced that the driver had at the stop.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.driver_tasks import add
@@ -21,9 +26,15 @@ from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape._native import AeronClient, Mailbox, PendingSubscription, Subscription
+    from concurrent.futures import Future
+
+    from aerotape._native import AeronClient, Image, Mailbox, PendingSubscription, Subscription
+    from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
     from aerotape.archive.recording.durability import Durability
     from aerotape.archive.recording.observer import RecordingObserver
+    from aerotape.archive.worker_tasks import TimeIndexTask
+
+_MANY_ANNOUNCED: Final = 256
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -38,8 +49,15 @@ class RecordedSubscription:
         extends: the recording that its image extends; None when each image is a new recording.
         durability: of its recordings; None for the archive's sync level.
         registration_id: the driver's, another one after each retry.
-        references: one for the request and one for each session.
-        is_stopping: set by a stop: further images are not recorded.
+        references: one for the request and one for each image that is recorded.
+        is_stopping: set by a stop: images that the driver did not have then are not recorded.
+        unrecorded: why a publication is not recorded, or no longer; empty when there was none.
+        is_confirmed: whether the observer was notified of the subscription.
+        is_requested: whether the request holds its reference.
+        announced: correlation ids of the images that the archive was notified of. At the limit,
+            those are forgotten that the driver no longer has.
+        awaited: those that the driver had at the stop and of which it was not.
+        awaited_until_ns: how long for, of `time.monotonic_ns`.
     """
 
     observer: RecordingObserver
@@ -57,6 +75,13 @@ class RecordedSubscription:
     subscription: Subscription | None = None
     references: int = 1
     is_stopping: bool = False
+    unrecorded: str = ""
+    is_confirmed: bool = False
+    is_requested: bool = True
+    announced: set[int] = field(default_factory=set)
+    announced_limit: int = _MANY_ANNOUNCED
+    awaited: set[int] = field(default_factory=set)
+    awaited_until_ns: int = 0
 
     def __post_init__(self) -> None:
         uri = ChannelUri.parse(self.original_channel)
@@ -76,31 +101,54 @@ class RecordedSubscription:
 
 
 @dataclass(eq=False)
+class Arrival:
+    """An image whose session has not begun. It has a reference of its subscription.
+
+    Attributes:
+        stop_point: where its recording ends; None unless the subscription was stopped.
+        prepared: for an extension, once the files of the recording are being prepared.
+    """
+
+    subscription: RecordedSubscription
+    image: Image
+    stop_point: StopPoint | None = None
+    prepared: Future[TimeIndexTask | None] | None = None
+
+
+@dataclass(eq=False)
 class RecordedSubscriptions:
     """All subscriptions of the archive's recordings.
 
     Attributes:
         mailbox: the images of the subscriptions are posted to it.
         retry_timeout_ns: how long a temporary refusal of the driver is retried.
+        announce_timeout_ns: how long a stop waits for images that the driver has.
     """
 
     client: AeronClient
     mailbox: Mailbox
     errors: ErrorLog
+    streams: DriverStreams
     retry_timeout_ns: int
+    announce_timeout_ns: int
     # Those that clients can find and stop.
     _by_key: dict[str, RecordedSubscription] = field(default_factory=dict, init=False)
     # Besides those, the ones whose last sessions are ending.
     _by_id: dict[int, RecordedSubscription] = field(default_factory=dict, init=False)
     _pending: list[RecordedSubscription] = field(default_factory=list, init=False)
+    _awaiting: list[RecordedSubscription] = field(default_factory=list, init=False)
 
     @property
     def wants_within_ns(self) -> int | None:
         """As `Agent.wants_within_ns`: responses of the driver are pending."""
-        return SOON_NS if self._pending else None
+        return SOON_NS if self._pending or self._awaiting else None
 
     def __len__(self) -> int:
         return len(self._by_key)
+
+    def __iter__(self) -> Iterator[RecordedSubscription]:
+        """Return all, also those whose last sessions are ending."""
+        return iter(list(self._by_id.values()))
 
     def listed(self) -> list[RecordedSubscription]:
         """Return those that clients can find and stop, oldest first."""
@@ -132,11 +180,16 @@ class RecordedSubscriptions:
             ArchiveError: the channel and stream are being recorded (ACTIVE_SUBSCRIPTION).
         """
         if subscription.key in self._by_key:
-            raise ArchiveError(
+            message = (
                 f"recording exists for streamId={subscription.stream_id}"
-                f" channel={subscription.original_channel}",
-                ErrorCode.ACTIVE_SUBSCRIPTION,
+                f" channel={subscription.original_channel}"
             )
+            if unrecorded := self._by_key[subscription.key].unrecorded:
+                message += (
+                    ", but not of all its publications: stop it, then record again. Not recorded:"
+                    f" {unrecorded}"
+                )
+            raise ArchiveError(message, ErrorCode.ACTIVE_SUBSCRIPTION)
         what = f"a subscription to {subscription.channel} stream {subscription.stream_id}"
         begin = partial(self._subscribe, subscription)
         subscription.pending = Running(add(begin, what, self.retry_timeout_ns))
@@ -154,9 +207,14 @@ class RecordedSubscriptions:
         return pending
 
     def do_work(self) -> None:
-        """Poll the driver for the pending subscriptions."""
+        """Poll the driver for the pending subscriptions, and for the images that stops wait for."""
         for subscription in list(self._pending):
             self.poll(subscription)
+        for subscription in list(self._awaiting):
+            subscription.awaited &= self.streams.images(subscription.registration_id)
+            if time.monotonic_ns() >= subscription.awaited_until_ns:
+                subscription.awaited.clear()
+            self._release_stopped(subscription)
 
     def poll(self, subscription: RecordedSubscription) -> None:
         """Notify the observer if the driver has responded."""
@@ -169,22 +227,70 @@ class RecordedSubscriptions:
             self.close_one(subscription)
             what = f"cannot subscribe to {subscription.original_channel}: {error}"
             self.errors.record("recording not started", what)
-            subscription.observer.on_failed(ErrorCode.GENERIC, what)
+            if not subscription.is_confirmed:
+                subscription.observer.on_failed(ErrorCode.GENERIC, what)
             return
         if subscription.pending.is_done:
             subscription.subscription = subscription.pending.result
             subscription.pending = None
             self._pending.remove(subscription)
+            self._confirm(subscription)
+
+    def _confirm(self, subscription: RecordedSubscription) -> None:
+        if not subscription.is_confirmed:
+            subscription.is_confirmed = True
             subscription.observer.on_subscribed(subscription.registration_id)
+
+    def announce(self, subscription: RecordedSubscription, image_id: int) -> bool:
+        """Refer to an image that the archive is notified of; False when it is not recorded.
+
+        Args:
+            image_id: the correlation id.
+        """
+        self.poll(subscription)
+        if subscription.is_stopping and image_id not in subscription.awaited:
+            return False
+        if len(subscription.announced) >= subscription.announced_limit:
+            subscription.announced &= self.streams.images(subscription.registration_id)
+            subscription.announced_limit = max(_MANY_ANNOUNCED, 2 * len(subscription.announced))
+        subscription.announced.add(image_id)
+        subscription.references += 1
+        subscription.awaited.discard(image_id)
+        self._release_stopped(subscription)
+        return True
 
     def unlist(self, subscription: RecordedSubscription) -> None:
         """Remove it from the lookup tables, so that its channel can be recorded again."""
         if self._by_key.get(subscription.key) is subscription:
             del self._by_key[subscription.key]
-        if subscription.pending is not None:
-            # Stopped before the driver has responded: the start is confirmed nevertheless.
-            self._pending.remove(subscription)
-            subscription.observer.on_subscribed(subscription.registration_id)
+        # Stopped before the driver has responded: the start is confirmed nevertheless.
+        self._confirm(subscription)
+
+    def stop(self, subscription: RecordedSubscription) -> None:
+        """Unlist it, and release the request's reference once the driver's images are announced.
+
+        Idempotent.
+        """
+        self.unlist(subscription)
+        if subscription.is_stopping:
+            return
+        subscription.is_stopping = True
+        existing = self.streams.images(subscription.registration_id)
+        subscription.awaited = existing - subscription.announced
+        subscription.awaited_until_ns = time.monotonic_ns() + self.announce_timeout_ns
+        self._awaiting.append(subscription)
+        self._release_stopped(subscription)
+
+    def _release_stopped(self, subscription: RecordedSubscription) -> None:
+        if not subscription.awaited and subscription in self._awaiting:
+            self._awaiting.remove(subscription)
+            self.release_request(subscription)
+
+    def release_request(self, subscription: RecordedSubscription) -> None:
+        """Release the reference of the request. Idempotent."""
+        if subscription.is_requested:
+            subscription.is_requested = False
+            self.release(subscription)
 
     def release(self, subscription: RecordedSubscription) -> None:
         """Release a reference; the last one closes the subscription."""
@@ -196,8 +302,9 @@ class RecordedSubscriptions:
         """Close it, whatever its references."""
         if self._by_key.get(subscription.key) is subscription:
             del self._by_key[subscription.key]
-        if subscription in self._pending:
-            self._pending.remove(subscription)
+        for others in (self._pending, self._awaiting):
+            if subscription in others:
+                others.remove(subscription)
         self._by_id.pop(subscription.registration_id, None)
         subscription.close()
 

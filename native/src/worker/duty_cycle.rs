@@ -1,12 +1,16 @@
 //! The worker's thread: executes commands, calls each session in turn, and posts its events.
 
+use super::discards::Discards;
 use super::events::EventStream;
 use super::failure::Failure;
-use super::recording::{EndingRecording, RecordingOutcome, RecordingRequest, RecordingSession};
+use super::recording::{
+    EndingRecording, RecordingEnd, RecordingOutcome, RecordingRequest, RecordingSession,
+};
 use super::replay::{ReplayOutcome, ReplayRequest, ReplaySession};
 use super::segment_writer::{SCRATCH_LENGTH, Storage};
 use super::statistics::{CycleTime, SyncCounters, Traffic, count_syncs};
 use super::sync_pool::{RecordingSync, SyncPool};
+use crate::aeron::ImageHandle;
 use crate::checksum::Checksum;
 use crate::idle::{Backoff, sleep_precisely};
 use crate::mailbox::{Event, Mailbox, RecordingStopped, ReplayDone, ReplayReady, TimeIndexFailed};
@@ -28,7 +32,8 @@ const LITTLE: i64 = 64 << 10;
 pub enum Command {
     PublishEvents(EventStream),
     Record(Box<RecordingRequest>),
-    StopRecording(i64),
+    StopRecording(i64, RecordingEnd),
+    Discard(ImageHandle),
     RequestSync(i64),
     Replay(Box<ReplayRequest>),
     StopReplay(i64),
@@ -49,6 +54,7 @@ pub struct DutyCycle {
     pub recordings: Vec<RecordingSession>,
     /// Recordings whose last sync is not done.
     pub endings: Vec<EndingRecording>,
+    pub discards: Discards,
     pub replays: Vec<ReplaySession>,
     /// Where recorded frames get their checksums; empty until needed.
     pub scratch: Vec<u8>,
@@ -70,7 +76,10 @@ impl DutyCycle {
             }
             self.cycle_time.begin();
             let moved_before = self.moved();
-            let worked = self.turn_recordings() | self.turn_endings() | self.turn_replays();
+            let worked = self.turn_recordings()
+                | self.turn_endings()
+                | self.turn_replays()
+                | self.discards.work(self.file_io_max_length);
             let is_busy = worked && !self.has_no_session();
             self.written.publish(is_busy);
             self.read.publish(is_busy);
@@ -93,7 +102,10 @@ impl DutyCycle {
     }
 
     fn has_no_session(&self) -> bool {
-        self.recordings.is_empty() && self.endings.is_empty() && self.replays.is_empty()
+        self.recordings.is_empty()
+            && self.endings.is_empty()
+            && self.replays.is_empty()
+            && self.discards.is_empty()
     }
 
     /// Execute pending commands; without any session, sleep until one arrives. False to end.
@@ -116,7 +128,8 @@ impl DutyCycle {
             match command {
                 Command::PublishEvents(events) => self.events = Some(events),
                 Command::Record(request) => self.start_recording(*request),
-                Command::StopRecording(recording_id) => self.stop_recording(recording_id),
+                Command::StopRecording(recording_id, end) => self.stop_recording(recording_id, end),
+                Command::Discard(image) => self.discards.add(image),
                 Command::RequestSync(recording_id) => self.request_sync(recording_id),
                 Command::Replay(request) => self.start_replay(*request),
                 Command::StopReplay(replay_session_id) => self.stop_replay(replay_session_id),
@@ -130,6 +143,7 @@ impl DutyCycle {
             self.scratch = vec![0; SCRATCH_LENGTH];
         }
         let recording_id = request.task.recording_id;
+        let image = request.image.clone();
         let started = self
             .recording_sync(&request)
             .map_err(|failure| (request.image.join_position, failure))
@@ -141,6 +155,7 @@ impl DutyCycle {
         match started {
             Ok(session) => self.recordings.push(session),
             Err((position, failure)) => {
+                self.discards.add(image);
                 self.post_recording_stopped(recording_id, position, Some(failure));
             }
         }
@@ -178,11 +193,13 @@ impl DutyCycle {
         }
     }
 
-    fn stop_recording(&mut self, recording_id: i64) {
+    fn stop_recording(&mut self, recording_id: i64, end: RecordingEnd) {
         if let Some(index) = self
             .recordings
             .iter()
             .position(|session| session.recording_id() == recording_id)
+            && let Some(session) = self.recordings.get_mut(index)
+            && session.end_at(end)
         {
             self.end_recording(index, None);
         }
@@ -222,7 +239,12 @@ impl DutyCycle {
             let (recording_id, failure) =
                 (session.recording_id(), session.take_time_index_failure());
             match outcome {
-                RecordingOutcome::Recorded(bytes) => worked |= bytes > 0,
+                RecordingOutcome::Recorded(bytes) => {
+                    worked |= bytes > 0;
+                    if session.has_reached_its_end() {
+                        self.end_recording(index, None);
+                    }
+                }
                 RecordingOutcome::Ended => self.end_recording(index, None),
                 RecordingOutcome::Failed(failure) => self.end_recording(index, Some(failure)),
             }
@@ -282,8 +304,9 @@ impl DutyCycle {
     }
 
     fn end_recording(&mut self, index: usize, failure: Option<Failure>) {
-        // Files and image are closed before any thread acts on the event.
-        let ending = self.recordings.swap_remove(index).finish(failure);
+        // The files are closed before any thread acts on the event.
+        let (ending, image) = self.recordings.swap_remove(index).finish(failure);
+        self.discards.add(image);
         if ending.is_settled() {
             self.post_end(ending);
         } else {

@@ -2,10 +2,11 @@
 //!
 //! Python sends commands and receives events through the mailbox; the bytes move between Aeron's
 //! log buffers and segment files without Python. The thread never takes the interpreter lock.
-//! `duty_cycle.rs` is the thread, `recording.rs` and `replay.rs` are the sessions, the
-//! `segment_*.rs` files and `batch.rs` handle files and frames.
+//! `duty_cycle.rs` is the thread, `recording.rs` and `replay.rs` are the sessions, `discards.rs`
+//! reads what is not recorded, the `segment_*.rs` files and `batch.rs` handle files and frames.
 
 mod batch;
+mod discards;
 mod duty_cycle;
 mod events;
 mod failure;
@@ -25,12 +26,13 @@ use crate::errors::Error;
 use crate::fork;
 use crate::idle::Backoff;
 use crate::mailbox::{Event, Mailbox, WorkerFailed};
+use discards::Discards;
 use duty_cycle::{Command, DutyCycle};
 use events::EventStream;
 use failure::panic_text;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use recording::{RecordingRequest, RecordingTask};
+use recording::{RecordingEnd, RecordingRequest, RecordingTask};
 use replay::{ReplayRequest, ReplayTask};
 use segment_writer::{Storage, SyncLevel};
 use statistics::{CycleCounters, CycleTime, SyncCounters, Traffic, TrafficCounters};
@@ -154,6 +156,7 @@ impl SessionWorker {
             sync_pool: None,
             recordings: Vec::new(),
             endings: Vec::new(),
+            discards: Discards::default(),
             replays: Vec::new(),
             scratch: Vec::new(),
             replay_buffer: Vec::new(),
@@ -192,12 +195,22 @@ impl SessionWorker {
             image: image.take()?,
             position_counter,
         };
-        request.check().map_err(PyValueError::new_err)?;
+        if let Err(why) = request.check() {
+            self.send(Command::Discard(request.image))?;
+            return Err(PyValueError::new_err(why));
+        }
         self.send(Command::Record(Box::new(request)))
     }
 
-    fn stop_recording(&self, recording_id: i64) -> PyResult<()> {
-        self.send(Command::StopRecording(recording_id))
+    #[pyo3(signature = (recording_id, position=0, timeout_ns=0))]
+    fn stop_recording(&self, recording_id: i64, position: i64, timeout_ns: u64) -> PyResult<()> {
+        let timeout = Duration::from_nanos(timeout_ns);
+        let end = RecordingEnd { position, timeout };
+        self.send(Command::StopRecording(recording_id, end))
+    }
+
+    fn discard(&self, image: &Image) -> PyResult<()> {
+        self.send(Command::Discard(image.take()?))
     }
 
     fn request_sync(&self, recording_id: i64) -> PyResult<()> {

@@ -13,7 +13,7 @@ use crate::mailbox::{Event, Mailbox, RecordingSynced};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Blocks taken from one image in one duty cycle: few, so that a fast stream does not hold up the
 /// others.
@@ -127,6 +127,14 @@ pub fn check_segment_length(segment_length: i64, term_length: i64) -> Result<(),
     ))
 }
 
+/// Where a recording is stopped.
+pub struct RecordingEnd {
+    /// What precedes it is recorded.
+    pub position: i64,
+    /// How long that may take.
+    pub timeout: Duration,
+}
+
 pub struct RecordingSession {
     recording_id: i64,
     image: ImageHandle,
@@ -141,6 +149,9 @@ pub struct RecordingSession {
     counts_synced: bool,
     events: Option<RecordingEvents>,
     time_index: Option<TimeIndex>,
+    /// The position at which recording ends, and the time at which it ends at the latest; `None`
+    /// unless it was stopped.
+    end: Option<(i64, Instant)>,
 }
 
 /// The outcome of one duty cycle of a recording.
@@ -203,6 +214,21 @@ impl RecordingSession {
             sync,
             events,
             time_index,
+            end: None,
+        })
+    }
+
+    /// Stop at a position; true when it has been reached, as `has_reached_its_end`.
+    pub fn end_at(&mut self, end: RecordingEnd) -> bool {
+        self.end = Some((end.position, Instant::now() + end.timeout));
+        self.has_reached_its_end()
+    }
+
+    /// Whether all is recorded that was to be when the recording was stopped, or the time for it is
+    /// over.
+    pub fn has_reached_its_end(&self) -> bool {
+        self.end.is_some_and(|(position, latest)| {
+            self.writer.written_position() >= position || Instant::now() >= latest
         })
     }
 
@@ -226,22 +252,23 @@ impl RecordingSession {
         }
     }
 
-    /// Record nothing more, after a failure if there was one. The image is released; what is
+    /// Record nothing more of the image that is returned, after a failure if there was one. What is
     /// written is yet to be synced.
-    pub fn finish(self, failure: Option<Failure>) -> EndingRecording {
+    pub fn finish(self, failure: Option<Failure>) -> (EndingRecording, ImageHandle) {
         let written_position = self.writer.written_position();
         if let Some(sync) = &self.sync {
             sync.written(written_position);
             sync.finish();
         }
-        EndingRecording {
+        let ending = EndingRecording {
             recording_id: self.recording_id,
             written_position,
             sync: self.sync,
             failure,
             events: self.events,
             time_index: self.time_index,
-        }
+        };
+        (ending, self.image)
     }
 
     /// Why the time index of the recording is not written any more, once.

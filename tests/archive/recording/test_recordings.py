@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from support.daemon.recorded_responses import Client
 from support.daemon.segment_parts import SegmentParts
+from support.model.log_buffer import write_log_buffer
 
 from aerotape.archive.control.requests.recording import ClientObserver
 from aerotape.archive.counters import CounterType
@@ -79,10 +81,11 @@ class Image:
     term_buffer_length = 65_536
     mtu_length = 1_408
     source_identity = "aeron:ipc"
-    is_released = False
+    correlation_id = 55
+    stream_id = STREAM_ID
 
     def release(self) -> None:
-        self.is_released = True
+        """Nothing is held."""
 
 
 class Recorder:
@@ -99,15 +102,23 @@ class Recorder:
     def request_sync(self, recording_id: int) -> None:
         self.calls.append(("sync", recording_id))
 
-    def stop_recording(self, recording_id: int) -> None:
+    def stop_recording(self, recording_id: int, position: int, timeout_ns: int) -> None:
         self.calls.append(("stop", recording_id))
+        self.stopped_at = position, timeout_ns
+
+    def discard(self, image: Any) -> None:
+        self.calls.append(("discard", image.session_id))
 
 
 class Rig:
     """Recordings on a real catalog, with a new image."""
 
-    def __init__(self, directory: Path, durability: Durability | None = None) -> None:
+    def __init__(
+        self, directory: Path, durability: Durability | None = None, *, is_announced: bool = True
+    ) -> None:
+        self.directory = directory
         self.requester, self.recorder, self.image = Client(), Recorder(), Image()
+        self.accept(0)
         session: Any = self.requester
         self.observer = ClientObserver(session, 1)
         self.position, self.confirmed = Pending(), Pending()
@@ -116,19 +127,22 @@ class Rig:
         errors = ErrorLog()
         subscription = SimpleNamespace(close=lambda: None)
         client: Any = SimpleNamespace(
+            aeron_dir=str(directory),
+            counters=lambda: SimpleNamespace(rows=self.counters),
             async_add_subscription=lambda *_, **__: Pending(subscription),
             async_add_counter=self.add_counter,
         )
         config: Any = SimpleNamespace(
             max_concurrent_recordings=20,
             connect_timeout_ns=5_000_000_000,
+            message_timeout_ns=7_000_000_000,
             segment_file_length=131_072,
             file_sync_level=0,
             recording_events_enabled=False,
             time_index_interval_ns=0,
         )
         storage: Any = SimpleNamespace(refuse=lambda: None, watch=lambda: None)
-        gate: Any = SimpleNamespace(is_open=lambda: True)
+        gate: Any = SimpleNamespace(is_open=lambda: True, run=lambda change: change())
         sessions: Any = self.sessions
         recorder: Any = self.recorder
         mailbox: Any = None
@@ -150,21 +164,40 @@ class Rig:
             errors=errors,
         )
         image: Any = self.image
+        self.durability = durability
+        self.start()
+        if is_announced:
+            self.recordings.on_image(image)
+        assert self.requester.kinds == ["OK"]
+
+    def add_counter(self, type_id: int, key: bytes, label: str) -> Pending:
+        assert int.from_bytes(key[:8], "little") in (0, 1)
+        self.labels.append(label)
+        return self.position if type_id == CounterType.RECORDING_POSITION else self.confirmed
+
+    def start(self) -> None:
         self.recordings.start(
             self.observer,
             stream_id=STREAM_ID,
             channel=CHANNEL,
             source_location=SourceLocation.LOCAL,
             auto_stop=False,
-            durability=durability,
+            durability=self.durability,
         )
-        self.recordings.on_image(image)
-        assert self.requester.kinds == ["OK"]
+        self.recordings.do_work()
 
-    def add_counter(self, type_id: int, key: bytes, label: str) -> Pending:
-        assert key[:8] == bytes(8)
-        self.labels.append(label)
-        return self.position if type_id == CounterType.RECORDING_POSITION else self.confirmed
+    def counters(self, type_id: int) -> list[Any]:
+        """The driver has an image for the subscription, of a publication over IPC."""
+        key = struct.pack("<qii", Pending.registration_id, Image.session_id, STREAM_ID)
+        row = (0, type_id, key, "", 0, 0, Image.correlation_id, 0)
+        return [row] if type_id == 4 else []
+
+    def accept(self, position: int) -> None:
+        """Let the publication have accepted messages up to a position."""
+        image = self.image
+        write_log_buffer(
+            self.directory, image.correlation_id, image.initial_term_id, 65_536, position
+        )
 
     def stop_channel(self) -> None:
         assert self.recordings.stop_channel(STREAM_ID, CHANNEL)
@@ -197,27 +230,124 @@ def ledger(tmp_path: Path) -> Iterator[Rig]:
 
 @pytest.mark.parametrize("stop", [Rig.stop_channel, Rig.stop_identity])
 def test_a_stop_before_the_counter_exists(rig: Rig, stop: Callable[[Rig], None]) -> None:
-    """START precedes the response to the stop, STOP follows it, and all is released."""
+    """START precedes the response to the stop. The recorder receives the image with the position
+    that the publication has at the stop, then STOP follows, and all is released.
+    """
     rig.recordings.do_work()
+    rig.accept(640)
     stop(rig)
     rig.requester.send_ok(2)
+    rig.accept(960)
     rig.recordings.do_work()
-    assert rig.requester.kinds == ["OK", "START", "OK", "STOP"]
-    assert rig.position.is_cancelled
-    assert rig.image.is_released
+    assert rig.requester.kinds == ["OK", "START", "OK"]
     assert rig.recorder.calls == []
-    assert (list(rig.recordings), rig.sessions.value) == ([], 0)
-    assert rig.catalog.stop_position(0) == 0
-
-
-def test_a_stop_when_the_counter_arrives(rig: Rig) -> None:
-    """START is sent once, and the recorder receives the image with a stop."""
-    rig.stop_channel()
-    rig.position.answer = Counter()
+    rig.position.answer = counter = Counter()
     rig.recordings.do_work()
     assert rig.recorder.calls == [("record", 0), ("stop", 0)]
-    rig.recordings.on_stopped(0, 0, 0, None)
+    assert rig.recorder.stopped_at == (640, 7_000_000_000)
+    assert not rig.recordings.is_idle
+    rig.recordings.on_stopped(0, 640)
+    assert rig.requester.kinds == ["OK", "START", "OK", "STOP"]
+    assert counter.is_closed
+    assert (list(rig.recordings), rig.sessions.value) == ([], 0)
+    assert rig.recordings.is_idle
+    assert rig.catalog.stop_position(0) == 640
+
+
+def test_a_second_stop(rig: Rig) -> None:
+    """The position of the first one counts; START is sent once."""
+    rig.position.answer = Counter()
+    rig.recordings.do_work()
+    rig.accept(64)
+    rig.stop_channel()
+    rig.accept(96)
+    assert not rig.recordings.stop_identity(0)
+    rig.recordings.stop_all()
+    rig.recordings.do_work()
+    assert rig.recorder.calls == [("record", 0), ("stop", 0)]
+    assert rig.recorder.stopped_at[0] == 64
+    rig.recordings.on_stopped(0, 96, 0, None)
     assert rig.requester.kinds == ["OK", RecordingSignal.START.name, RecordingSignal.STOP.name]
+
+
+def test_a_stop_before_the_image_is_announced(tmp_path: Path) -> None:
+    """It is recorded, as the driver has connected its publication; one that came later is not."""
+    rig = Rig(tmp_path, is_announced=False)
+    rig.accept(128)
+    rig.stop_channel()
+    assert not rig.recordings.is_idle
+    later: Any = SimpleNamespace(
+        subscription_registration_id=Pending.registration_id, correlation_id=56, session_id=4
+    )
+    rig.recordings.on_image(later)
+    assert rig.recorder.calls == [("discard", 4)]
+    rig.position.answer = Counter()
+    rig.recordings.on_image(rig.image)  # type: ignore[arg-type]
+    rig.recordings.do_work()
+    assert rig.recorder.calls[1:] == [("record", 0), ("stop", 0)]
+    assert rig.recorder.stopped_at[0] == 128
+    rig.recordings.on_stopped(0, 128)
+    assert rig.requester.kinds == ["OK", "START", "STOP"]
+    assert rig.recordings.is_idle
+    rig.end()
+
+
+def test_a_stop_of_a_stream_without_a_message(tmp_path: Path) -> None:
+    """An image whose recording has not begun is not recorded."""
+    rig = Rig(tmp_path, is_announced=False)
+    rig.stop_channel()
+    rig.recordings.on_image(rig.image)  # type: ignore[arg-type]
+    assert rig.recorder.calls == [("discard", 3)]
+    assert rig.requester.kinds == ["OK"]
+    assert not rig.catalog.has_recording(0)
+    rig.end()
+
+
+def test_a_refused_image_is_discarded(rig: Rig) -> None:
+    """The recorder reads it, so that its publisher does not wait; the first one is recorded."""
+    rig.recordings.config.max_concurrent_recordings = 1  # type: ignore[misc]
+    second: Any = SimpleNamespace(
+        subscription_registration_id=Pending.registration_id, correlation_id=56, session_id=4
+    )
+    rig.recordings.on_image(second)
+    assert rig.recorder.calls == [("discard", 4)]
+    assert rig.requester.kinds == ["OK", "ERROR"]
+
+
+def test_a_channel_of_which_a_part_is_recorded(rig: Rig) -> None:
+    """Another start is refused with advice; once nothing is recorded it replaces the first."""
+    test_a_refused_image_is_discarded(rig)
+    rig.recordings.config.max_concurrent_recordings = 20  # type: ignore[misc]
+    rig.position.answer = Counter()
+    rig.recordings.do_work()
+    with pytest.raises(ArchiveError, match=r"recording exists .*: stop it, then record again"):
+        rig.start()
+    rig.recordings.on_stopped(0, 0)
+    before = rig.recordings.subscriptions.listed()
+    rig.start()
+    assert rig.recordings.subscriptions.listed() != before
+    assert rig.requester.kinds[-2:] == ["STOP", "OK"]
+
+
+def test_the_archive_ends_while_an_image_waits_for_the_disk(rig: Rig) -> None:
+    """Also of a subscription that a stop by id has unlisted: it is recorded to its position."""
+    rig.stop_identity()
+    waiting: list[Callable[[], None]] = []
+    rig.recordings.gate.run = waiting.append  # type: ignore[method-assign]
+    rig.image.correlation_id = 56
+    rig.accept(96)
+    rig.recordings.on_image(rig.image)  # type: ignore[arg-type]
+    rig.recordings.stop_all()
+    rig.accept(128)
+    [begin] = waiting
+    begin()
+    rig.position.answer = Counter()
+    rig.recordings.do_work()
+    assert rig.recorder.calls == [("record", 0), ("record", 1), ("stop", 0), ("stop", 1)]
+    assert rig.recorder.stopped_at[0] == 96
+    for recording_id in (0, 1):
+        rig.recordings.on_stopped(recording_id, 96)
+    assert rig.recordings.is_idle
 
 
 def test_the_counter_is_refused(rig: Rig) -> None:
@@ -225,6 +355,7 @@ def test_the_counter_is_refused(rig: Rig) -> None:
     rig.position.answer = AeronError("no counters left", 11)
     rig.recordings.do_work()
     assert rig.requester.kinds == ["OK", "START", "ERROR", "STOP"]
+    assert rig.recorder.calls == [("discard", 3)]
     assert rig.sessions.value == 0
 
 
@@ -304,8 +435,10 @@ def test_the_entry_of_a_ledger_is_forced_to_storage(
     assert len(forced) == count
 
 
-def test_a_ledger_is_cancelled_between_its_counters(ledger: Rig) -> None:
-    """What the driver has added is closed, and the other request is cancelled."""
+def test_a_ledger_is_stopped_between_its_counters(ledger: Rig) -> None:
+    """It is recorded once the driver has added both; when the archive ends before, one is closed,
+    and the other request is cancelled.
+    """
     ledger.position.answer = counter = Counter()
     ledger.recordings.do_work()
     done: list[tuple[int, str | None]] = []
@@ -313,9 +446,11 @@ def test_a_ledger_is_cancelled_between_its_counters(ledger: Rig) -> None:
     assert done == [(0, None)]
     ledger.stop_channel()
     ledger.recordings.do_work()
+    assert ledger.recorder.calls == []
+    ledger.close()
     assert counter.is_closed
     assert ledger.confirmed.is_cancelled
-    assert ledger.recorder.calls == []
+    assert ledger.recorder.calls == [("discard", 3)]
 
 
 def test_a_sync_request_is_answered_from_its_position_on(ledger: Rig) -> None:

@@ -50,7 +50,10 @@ class Rig:
         self.driver = Driver(refusals)
         client: Any = self.driver
         mailbox: Any = None
-        self.subscriptions = RecordedSubscriptions(client, mailbox, ErrorLog(), timeout_ns)
+        streams: Any = SimpleNamespace(images=lambda _: set())
+        self.subscriptions = RecordedSubscriptions(
+            client, mailbox, ErrorLog(), streams, timeout_ns, timeout_ns
+        )
         observer: Any = SimpleNamespace(
             on_subscribed=lambda *details: self.sent.append(("ok", *details)),
             on_failed=lambda *details: self.sent.append(("error", *details)),

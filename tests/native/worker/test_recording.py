@@ -62,6 +62,47 @@ def test_stop_ends_a_recording_at_a_whole_frame(rig: WorkerRig) -> None:
     assert not any(data[position:])
 
 
+def test_a_stop_at_a_position_records_what_precedes_it(rig: WorkerRig) -> None:
+    """Also what the recorder has not read when it is stopped."""
+    worker = rig.worker()
+    for recording_id in range(20):
+        recording = rig.record(worker, recording_id=recording_id, stream_id=recording_id)
+        end = recording.offer(messages(recording_id, 20, 0, 900))
+        worker.stop_recording(recording_id, end, 60_000_000_000)
+        _, _, position, code, text = rig.event("RecordingStopped", recording_id)
+        assert (position, code, text) == (end, 0, None)
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_a_stop_at_a_position_that_is_not_reached(rig: WorkerRig, is_ended: bool) -> None:
+    """The recording ends after the timeout, or with its stream."""
+    worker = rig.worker()
+    recording = rig.record(worker)
+    end = recording.offer(messages(1, 20, 0, 900))
+    worker.stop_recording(0, end + 32, 60_000_000_000 if is_ended else 50_000_000)
+    if is_ended:
+        recording.publication.close()
+    assert rig.event("RecordingStopped", 0)[2:] == (end, 0, None)
+
+
+def test_the_stream_of_a_recording_that_has_ended_is_discarded(rig: WorkerRig) -> None:
+    """Its publisher does not wait, and the driver sees that its stream was read to the end; so
+    does that of an image which was not recorded.
+    """
+    worker = rig.worker()
+    recording = rig.record(worker)
+    worker.stop_recording(0)
+    rig.event("RecordingStopped", 0)
+    other = rig.client.add_exclusive_publication(IPC, 7)
+    subscription = rig.client.add_subscription(IPC, 7)
+    worker.discard(rig.until(lambda: subscription.image_by_session_id(other.session_id)))
+    for publication, of in ((recording.publication, recording.subscription), (other, subscription)):
+        for _ in range(300):
+            assert publication.offer_within(bytes(1_000), 60_000_000_000) > 0
+        publication.close()
+        rig.until(lambda of=of: of.image_count == 0 or None)  # type: ignore[misc]
+
+
 def test_a_start_within_a_term_is_preceded_by_zeros(rig: WorkerRig) -> None:
     """A late joiner's frames are at their offset in the segment of the term's base."""
     worker = rig.worker()
