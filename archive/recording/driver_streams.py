@@ -34,9 +34,12 @@ _RECEIVER_HWM_TYPE_ID: Final = 3
 _SUBSCRIBER_POSITION_TYPE_ID: Final = 4
 _PUBLISHER_POSITION_TYPE_ID: Final = 12
 _KEY: Final = struct.Struct("<qii")
-# Metadata at the end of a log buffer: a tail for each of three terms; initial term id, term length.
+# Metadata at the end of a log buffer: a tail for each of three terms, the position at which the
+# stream ends, initial term id and term length.
 _METADATA_LENGTH: Final = 4096
 _TAILS: Final = struct.Struct("<3q")
+_END: Final = struct.Struct("<q")
+_END_OFFSET: Final = 128
 _TERMS: Final = struct.Struct("<i8xi")
 _TERMS_OFFSET: Final = 264
 
@@ -55,6 +58,18 @@ class _Row(NamedTuple):
     label: str
     reference_id: int
     value: int
+
+
+class _Log(NamedTuple):
+    """The log buffer of a publication.
+
+    Attributes:
+        position: up to it messages are accepted, or claimed and not committed, bytes.
+        is_ended: whether the publication is closed.
+    """
+
+    position: int
+    is_ended: bool
 
 
 @dataclass(slots=True)
@@ -112,6 +127,11 @@ class DriverStreams:
             point.position = self._received(image)
         return point.position
 
+    def has_nothing(self, image: Image) -> bool:
+        """Whether an image of IPC, or a spy's, has no message and its publication is closed."""
+        log = self._log(image.correlation_id)
+        return log is not None and log.is_ended and log.position <= image.join_position
+
     def images(self, registration_id: int) -> set[int]:
         """Return the correlation ids of the images that the driver has for a subscription.
 
@@ -124,11 +144,9 @@ class DriverStreams:
         }
 
     def _accepted(self, image: Image, channel: str) -> int | None:
-        position = self._tail(image.correlation_id)
-        if position is not None:
-            return position
-        tails = map(self._tail, self._senders(image, channel))
-        return max((tail for tail in tails if tail is not None), default=None)
+        own = self._log(image.correlation_id)
+        logs = [own] if own is not None else map(self._log, self._senders(image, channel))
+        return max((log.position for log in logs if log is not None), default=None)
 
     def _senders(self, image: Image, channel: str) -> list[int]:
         """Return the registration ids of this driver's publications to an image over UDP."""
@@ -147,11 +165,8 @@ class DriverStreams:
         marks = [row.value for row in rows if row.registration_id == image.correlation_id]
         return max(marks, default=MAX_LONG)
 
-    def _tail(self, registration_id: int) -> int | None:
-        """Return the position up to which a publication of this driver has accepted messages.
-
-        None if it is not one. Also counted is what other threads have claimed and not committed.
-        """
+    def _log(self, registration_id: int) -> _Log | None:
+        """Return what the log buffer of a publication of this driver has; None if it is not one."""
         path = Path(self.client.aeron_dir) / "publications" / f"{registration_id}.logbuffer"
         try:
             with path.open("rb", buffering=0) as file:
@@ -161,11 +176,13 @@ class DriverStreams:
             return None
         initial_term_id, term_length = _TERMS.unpack_from(metadata, _TERMS_OFFSET)
         # The other terms are older: in any order of reading them, the highest is the last one.
-        return max(
+        position = max(
             to_int32((tail >> 32) - initial_term_id) * term_length
             + min(tail & 0xFFFF_FFFF, term_length)
             for tail in _TAILS.unpack_from(metadata)
         )
+        [end] = _END.unpack_from(metadata, _END_OFFSET)
+        return _Log(position, is_ended=end != MAX_LONG)
 
 
 def _addresses(channel: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Conditions for extending a stopped recording, and removal of data after its stop position.
+"""Conditions for recording and extending, and removal of data after a stop position.
 
 The checks and their codes are the reference's. An extended recording overwrites data after its
 stop position: the rest of an interrupted truncation, or frames after a stop position that `verify`
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from aerotape._native import Image
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.file.catalog import Catalog
+
+
+def too_many(count: int, limit: int) -> Refusal | None:
+    """Return why no recording can be added to `count` others; None when one can."""
+    if count < limit:
+        return None
+    return (
+        ErrorCode.MAX_RECORDINGS,
+        f"max concurrent recordings reached at {limit}: stop one, or raise"
+        " aeron.archive.max.concurrent.recordings",
+    )
 
 
 def refuse_request(

@@ -26,7 +26,7 @@ from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
 from aerotape.archive.recording.durability import Durability, OnSynced
-from aerotape.archive.recording.extension import refuse_image, refuse_request
+from aerotape.archive.recording.extension import refuse_image, refuse_request, too_many
 from aerotape.archive.recording.recording_session import RecordingSession
 from aerotape.archive.recording.session_factory import RecordingSessionFactory
 from aerotape.archive.recording.storage import (
@@ -112,7 +112,7 @@ class Recordings:
     @property
     def wants_within_ns(self) -> int | None:
         """As `Agent.wants_within_ns`: responses of the driver are pending."""
-        if self._starting or self._stopping:
+        if self._starting or self._stopping or any(each.is_waiting for each in self._arrivals):
             return SOON_NS
         return self.subscriptions.wants_within_ns
 
@@ -129,14 +129,7 @@ class Recordings:
         return iter(list(self._sessions.values()))
 
     def _too_many(self, count: int) -> Refusal | None:
-        limit = self.config.max_concurrent_recordings
-        if count < limit:
-            return None
-        return (
-            ErrorCode.MAX_RECORDINGS,
-            f"max concurrent recordings reached at {limit}: stop one, or raise"
-            " aeron.archive.max.concurrent.recordings",
-        )
+        return too_many(count, self.config.max_concurrent_recordings)
 
     def _refuse_extension(self, recording_id: int, stream_id: int) -> Refusal | None:
         """Return why a recording cannot be extended now; None when it can."""
@@ -230,6 +223,8 @@ class Recordings:
                 refusal = self._too_many(len(self._sessions)) or self.storage.refuse()
                 if refusal is None:
                     self._add(arrival, self._factory.new_recording(subscription, image))
+            elif self._is_held_up(arrival):
+                arrival.is_waiting, refusal = True, None
             else:
                 refusal = self._refuse_image(subscription, image, recording_id)
                 if refusal is None:
@@ -242,14 +237,24 @@ class Recordings:
             self._reject(arrival, refusal)
 
     def _is_over(self, arrival: Arrival) -> bool:
-        """Whether an image need not be recorded: it was stopped when its stream had no message."""
-        point = arrival.stop_point
-        is_over = point is not None and (
-            point.position is not None and point.position <= arrival.image.join_position
-        )
+        """Whether an image need not be recorded; then it is not."""
+        is_over = arrival.is_over(self._streams)
         if is_over:
             self._leave(arrival)
         return is_over
+
+    def _is_held_up(self, arrival: Arrival) -> bool:
+        """Whether the same subscription extends the recording by an image that has nothing.
+
+        The driver may have connected it to the publication whose recording it extends, which was
+        being closed.
+        """
+        others = [each for each in self._arrivals if each is not arrival and each.prepared]
+        session = self._sessions.get(arrival.subscription.extends or 0)
+        return any(
+            each.subscription is arrival.subscription and self._streams.has_nothing(each.image)
+            for each in [*others, *([] if session is None else [session])]
+        )
 
     def _refuse_image(
         self, subscription: RecordedSubscription, image: Image, recording_id: int
@@ -322,6 +327,9 @@ class Recordings:
     def do_work(self) -> None:
         """Poll the driver for subscriptions and counters; record images that are prepared."""
         self.subscriptions.do_work()
+        for arrival in [each for each in self._arrivals if each.is_waiting]:
+            arrival.is_waiting = False
+            self.gate.run(partial(self._begin, arrival))
         prepared = [
             (arrival, arrival.prepared)
             for arrival in self._arrivals
@@ -468,7 +476,10 @@ class Recordings:
             )
         session.on_synced(position, message, is_final=True)
         session.send_signal(position, RecordingSignal.STOP)
-        if subscription.auto_stop and not subscription.is_stopping:
+        is_last = not any(
+            each.is_waiting for each in self._arrivals if each.subscription is subscription
+        )
+        if subscription.auto_stop and is_last and not subscription.is_stopping:
             self._stop(subscription)
         if session.is_starting:
             self._discard(session.image)

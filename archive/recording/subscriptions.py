@@ -107,12 +107,24 @@ class Arrival:
     Attributes:
         stop_point: where its recording ends; None unless the subscription was stopped.
         prepared: for an extension, once the files of the recording are being prepared.
+        is_waiting: for an extension, until an image that has nothing is over.
     """
 
     subscription: RecordedSubscription
     image: Image
     stop_point: StopPoint | None = None
+    is_waiting: bool = False
     prepared: Future[TimeIndexTask | None] | None = None
+
+    def is_over(self, streams: DriverStreams) -> bool:
+        """Whether the image need not be recorded, as its stream has no message.
+
+        It was stopped before one, or would extend a recording by a publication that is closed.
+        """
+        if self.subscription.extends is not None and streams.has_nothing(self.image):
+            return True
+        end = None if self.stop_point is None else self.stop_point.position
+        return end is not None and end <= self.image.join_position
 
 
 @dataclass(eq=False)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.daemon.control_rig import await_true
+from support.daemon.recording import new_stream_id
 from support.model.log_buffer import write_log_buffer
 from support.processes import FAST_DRIVER, free_port
 
@@ -56,8 +58,9 @@ def test_what_a_publication_has_accepted(
     if is_exclusive:
         begin = f"|init-term-id={initial_term_id}|term-id={initial_term_id}|term-offset=0"
     add = client.add_exclusive_publication if is_exclusive else client.add_publication
-    with_end: Any = add(channel + begin, 1)
-    subscription = client.add_subscription(subscribed, 1)
+    stream_id = new_stream_id()
+    with_end: Any = add(channel + begin, stream_id)
+    subscription = client.add_subscription(subscribed, stream_id)
     image = the_image(subscription)
     streams = DriverStreams(client)
     assert streams.images(subscription.registration_id) == {image.correlation_id}
@@ -69,9 +72,9 @@ def test_what_a_publication_has_accepted(
         assert point.position == accepted
         assert streams.settle(point, image) == accepted
         subscription.poll(10)
-    image.release()
-    with_end.close()
-    subscription.close()
+    assert not streams.has_nothing(image)
+    for each in (image.release, with_end.close, subscription.close):
+        each()
 
 
 def test_the_publication_of_another_driver(
@@ -113,5 +116,13 @@ def test_log_buffers(tmp_path: Path, initial_term_id: int, terms: int, offset: i
     position = terms * 65_536 + offset
     write_log_buffer(tmp_path, 5, initial_term_id, 65_536, position)
     streams = DriverStreams(client)
-    assert streams._tail(5) == position
-    assert streams._tail(6) is None
+    log = streams._log(5)
+    assert log is not None
+    assert (log.position, log.is_ended) == (position, False)
+    assert streams._log(6) is None
+    at_the_end: Any = SimpleNamespace(correlation_id=5, join_position=position)
+    assert not streams.has_nothing(at_the_end)
+    write_log_buffer(tmp_path, 5, initial_term_id, 65_536, position, is_ended=True)
+    assert streams.has_nothing(at_the_end)
+    earlier: Any = SimpleNamespace(correlation_id=5, join_position=position - 32)
+    assert not streams.has_nothing(earlier)
