@@ -1,7 +1,7 @@
 """Directories of raft journals as Zeebe writes them: read, verified, written.
 
-`directory` opens a journal for reading, `broker` finds those in a broker's data directory and reads
-their metadata, `verify` checks all of a journal, `writer` writes one. Only the writer changes
-files: a reader never repairs what it reads. The bytes of records and descriptors are described in
-`codecs/raft/`.
+`directory` opens a journal for reading, `broker` finds those in a broker's data directory,
+`metadata` reads what a broker stores beside a journal, `verify` checks all of a journal, `writer`
+writes one. Only the writer changes files: a reader never repairs what it reads. The bytes of
+records and descriptors are described in `codecs/raft/`.
 """

@@ -1,14 +1,12 @@
 """A journal's directory, opened for reading: its segments and their records.
 
-A segment file is named ``<name>-<id>.log``. Segments are in the order of their ids, which may have
-gaps; a segment begins with the index after the last of the segment before it. The last files may be
-empty: newer releases create a segment before it is needed, and write its descriptor when it is.
+A writer may delete segments while a journal is read: the first ones when it compacts the journal,
+the last ones when it truncates it.
 """
 
 from __future__ import annotations
 
 import bisect
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +14,17 @@ from typing import Final, NamedTuple
 
 from aerotape import _native
 from aerotape.codecs.generated.raft_entry import EntryType
-from aerotape.codecs.raft.descriptor import Descriptor, decode_descriptor
 from aerotape.codecs.raft.record import blob_of
+from aerotape.codecs.raft_journal.metadata import last_flushed_index
+from aerotape.codecs.raft_journal.segment import (
+    JournalSegment,
+    SegmentGoneError,
+    SegmentPath,
+    in_descriptor,
+    load_segment,
+    segment_paths,
+)
 from aerotape.errors import (
-    ConfigurationError,
     CorruptJournalError,
     InvalidAsqnError,
     InvalidChecksumError,
@@ -29,8 +34,7 @@ from aerotape.errors import (
     UnknownVersionError,
 )
 
-SEGMENT_NAME: Final = re.compile(r"(?P<name>.+)-(?P<id>0|[1-9][0-9]{0,18})\.log")
-_HEAD_LENGTH: Final = 4096
+_ATTEMPTS: Final = 20
 _NO_TYPE: Final = 255
 _ERRORS: Final[dict[str, type[JournalError]]] = {
     "UnknownVersion": UnknownVersionError,
@@ -54,31 +58,6 @@ class RaftScan(NamedTuple):
     rows: int
     bytes: int
     with_data: bool
-
-
-class SegmentPath(NamedTuple):
-    """A segment file: its path, and name and id from the file's name."""
-
-    path: Path
-    name: str
-    id: int
-
-
-@dataclass(frozen=True, slots=True)
-class JournalSegment:
-    """A segment of a journal.
-
-    Attributes:
-        path: the file.
-        id: from the file's name.
-        descriptor: the head of the file.
-        limit: where the records end at the latest, bytes.
-    """
-
-    path: Path
-    id: int
-    descriptor: Descriptor
-    limit: int
 
 
 @dataclass(slots=True)
@@ -169,78 +148,6 @@ class RecordColumns:
             )
 
 
-def segment_paths(directory: str | Path, name: str | None = None) -> list[SegmentPath]:
-    """Return the segment files of the journal in a directory, in the order of their ids.
-
-    Args:
-        directory: the directory.
-        name: the journal's name; needed if the directory holds several.
-
-    Raises:
-        ConfigurationError: there are several journals, and no name was given.
-        StorageError: the directory cannot be read, or has no journal of the name.
-    """
-    directory = Path(directory)
-    try:
-        matches = [(path, SEGMENT_NAME.fullmatch(path.name)) for path in directory.iterdir()]
-    except OSError as error:
-        raise StorageError(f"cannot read {directory}: {error.strerror}", directory) from None
-    found = [SegmentPath(path, match["name"], int(match["id"])) for path, match in matches if match]
-    names = sorted({each.name for each in found})
-    if name is None and len(names) > 1:
-        raise ConfigurationError(
-            f"{directory} holds several journals, {', '.join(names)}: give the name of one", "name"
-        )
-    chosen = [each for each in found if name in (None, each.name)]
-    if not chosen:
-        what = "no journal" if name is None else f"no journal {name}"
-        raise StorageError(
-            f"{directory} holds {what}: expected segment files named <name>-<id>.log", directory
-        )
-    return sorted(chosen, key=lambda each: each.id)
-
-
-def check_name(name: str) -> str:
-    """Check that files can be named after a journal, and return its name.
-
-    Raises:
-        ConfigurationError: it is empty, or has a character that a file's name cannot have.
-    """
-    if "/" in name or "\0" in name or not SEGMENT_NAME.fullmatch(f"{name}-1.log"):
-        raise ConfigurationError(
-            f"{name!r} is not a journal's name: files must be named <name>-<id>.log", "name"
-        )
-    return name
-
-
-def load_segment(file: SegmentPath) -> JournalSegment | None:
-    """Read the descriptor of a segment file.
-
-    Returns:
-        None if the file has no descriptor yet.
-
-    Raises:
-        JournalError: the descriptor is damaged; its attributes have the place.
-        StorageError: the file cannot be read.
-    """
-    if not file.path.is_file():  # a pipe would be waited for
-        raise StorageError(f"cannot read {file.path}: not a regular file", file.path)
-    try:
-        with file.path.open("rb") as opened:
-            head = opened.read(_HEAD_LENGTH)
-            length = opened.seek(0, 2)
-    except OSError as error:
-        raise StorageError(f"cannot read {file.path}: {error.strerror}", file.path) from None
-    if not any(head):
-        return None
-    try:
-        descriptor = decode_descriptor(head)
-    except JournalError as error:
-        raise type(error)(f"{error} (file {file.path}, offset 0)", file.path, 0) from None
-    limit = min(length, descriptor.max_segment_size)
-    return JournalSegment(file.path, file.id, descriptor, limit)
-
-
 class RaftJournal:
     """A journal that is open for reading. Nothing is changed, and no file stays open.
 
@@ -249,18 +156,15 @@ class RaftJournal:
         name: the journal's name, from the names of its files.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        name: str,
-        segments: list[JournalSegment],
-        damage: JournalError | None = None,
-    ) -> None:
-        """Use `open` instead; `damage` is why there are no segments after the last of these."""
+    def __init__(self, directory: Path, name: str, flushed: int | StorageError) -> None:
+        """Use `open` instead; `flushed` is the broker's index, or why it cannot be read."""
         self.directory = directory
         self.name = name
-        self._segments = segments
-        self._damage = damage
+        self._flushed = flushed
+        self._segments: list[JournalSegment] = []
+        self._unused: list[SegmentPath] = []
+        # Why there are no segments after the last of these.
+        self._damage: JournalError | None = None
 
     @classmethod
     def open(cls, directory: str | Path, name: str | None = None) -> RaftJournal:
@@ -276,29 +180,35 @@ class RaftJournal:
             ConfigurationError: there are several journals, and no name was given.
             StorageError: there is no journal, or the directory or a file cannot be read.
         """
-        files = segment_paths(directory, name)
-        segments: list[JournalSegment] = []
-        damage: JournalError | None = None
-        empty: SegmentPath | None = None
+        directory = Path(directory)
+        for attempt in range(_ATTEMPTS):
+            name = segment_paths(directory, name)[0].name
+            # A running broker appends: what is flushed now is in the files that are listed after.
+            self = cls(directory, name, _flushed(directory, name))
+            try:
+                self._load(segment_paths(directory, name))
+            except SegmentGoneError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                break
+        return self
+
+    def _load(self, files: list[SegmentPath]) -> None:
         for file in files:
             try:
                 segment = load_segment(file)
             except JournalError as error:
-                damage = error
-                break
+                self._damage = error
+                return
             if segment is None:
-                empty = empty or file
-            elif empty is not None:
-                damage = CorruptJournalError(
-                    f"a segment has no descriptor, and later ones have (file {empty.path}, "
-                    "offset 0)",
-                    empty.path,
-                    0,
-                )
-                break
+                self._unused.append(file)
+            elif self._unused:
+                path, why = self._unused[0].path, "a segment has no descriptor, and later ones have"
+                self._damage = in_descriptor(path, CorruptJournalError, why)
+                return
             else:
-                segments.append(segment)
-        return cls(Path(directory), files[0].name, segments, damage)
+                self._segments.append(segment)
 
     def segments(self) -> list[JournalSegment]:
         """Return the segments in the order of their indices, without those not used yet.
@@ -306,6 +216,13 @@ class RaftJournal:
         There are none after a damaged descriptor.
         """
         return list(self._segments)
+
+    def unused(self) -> list[SegmentPath]:
+        """Return the files after the last segment that have no descriptor yet; none after damage.
+
+        Newer releases create them in advance.
+        """
+        return [] if self._damage is not None else list(self._unused)
 
     @property
     def first_index(self) -> int:
@@ -315,14 +232,13 @@ class RaftJournal:
     def last_index(self) -> int:
         """Return the index of the last record; of an empty journal the one before the first.
 
+        All records are read, because a damaged one may precede the last.
+
         Raises:
             JournalError, StorageError: as for `records`.
         """
-        if not self._segments:
-            return self.first_index - 1
-        begin = self._segments[-1].descriptor.index
-        last = begin - 1
-        for columns in self.batches(begin):
+        last = self.first_index - 1
+        for columns in self.batches():
             last = columns.index[-1]
         return last
 
@@ -334,8 +250,10 @@ class RaftJournal:
 
         Raises:
             JournalError: a record is damaged, or has not the index that follows; `path`, `offset`
-                and `index` are its place. All records before it have been returned.
-            StorageError: a file cannot be read.
+                and `index` are its place. All records before it have been returned. Damage after
+                which records can be read is raised after them, and so are records that the
+                broker has flushed and that are missing.
+            StorageError: a file cannot be read, or was deleted meanwhile.
         """
         for columns in self.batches(from_index, with_data=True):
             for record in columns.records():
@@ -364,12 +282,18 @@ class RaftJournal:
         """
         first = 0
         if from_index is not None:
-            starts = [segment.descriptor.index for segment in self._segments]
+            starts: list[int] = []
+            for segment in self._segments:  # up to one that is not in order
+                if starts and segment.descriptor.index <= starts[-1]:
+                    break
+                starts.append(segment.descriptor.index)
             first = max(bisect.bisect_right(starts, from_index) - 1, 0)
         expected: int | None = None
+        place: tuple[Path, int] | None = None
+        later: JournalError | None = None  # after which records can be read
         for segment in self._segments[first:]:
             index = segment.descriptor.index
-            if expected is not None and index != expected:
+            if expected is not None and index != expected and segment.path.exists():
                 raise InvalidIndexError(
                     f"the segment begins with index {index}, expected {expected}, the one after "
                     f"the previous segment's last (file {segment.path}, offset 0)",
@@ -381,7 +305,15 @@ class RaftJournal:
             while True:
                 limits = max(rows, 1), max(length, 1), with_data
                 run = RaftScan(segment.path, offset, segment.limit, index, *limits)
-                found = _native.scan_raft_records(run)
+                try:
+                    found = _native.scan_raft_records(run)
+                except StorageError:
+                    if segment.path.exists():
+                        raise
+                    raise SegmentGoneError(
+                        f"{segment.path} was deleted while the journal was read: read it again",
+                        segment.path,
+                    ) from None
                 offset, index = found.next_offset, found.next_index
                 if found.rows and (from_index is None or index > from_index):
                     yield RecordColumns(segment.path, found)
@@ -389,10 +321,58 @@ class RaftJournal:
                     raise _error(segment.path, found.problem)
                 if found.ended:
                     break
-            expected = index
+            expected, place = index, (segment.path, offset)
+            later = later or segment.damage or self._end_damage(segment, offset, index)
         if self._damage is not None:
             self._damage.index = -1 if expected is None else expected
             raise self._damage
+        if later is not None:
+            raise later
+        self._check_flushed(expected, place)
+
+    def _end_damage(self, segment: JournalSegment, offset: int, index: int) -> JournalError | None:
+        """Return why a segment's records cannot end at an offset, before the record of an index."""
+        if not segment.end_damage(index):
+            return None
+        # A writer that truncates the journal changes the descriptor first.
+        file = SegmentPath(segment.path, self.name, segment.id)
+        try:
+            now = load_segment(file)
+        except StorageError:
+            return None
+        why = now.end_damage(index) if now is not None else ""
+        if not why:
+            return None
+        text = f"record {index}: {why} (file {segment.path}, offset {offset})"
+        return CorruptJournalError(text, segment.path, offset, index)
+
+    def _check_flushed(self, next_index: int | None, place: tuple[Path, int] | None) -> None:
+        """Check that the journal has the records that the broker has flushed."""
+        # It may have truncated the journal, and stores a lower index before it does.
+        for flushed in (self._flushed, _flushed(self.directory, self.name)):
+            if isinstance(flushed, StorageError):
+                raise flushed
+            if (next_index or 1) > flushed:
+                return
+        path, offset = place or (self._unused[0].path, 0)
+        why = missing_records(next_index or 1, flushed)
+        text = f"{why} (file {path}, offset {offset})"
+        raise CorruptJournalError(text, path, offset, next_index or 1)
+
+
+def missing_records(next_index: int, flushed: int) -> str:
+    """Return the reason of the damage when a journal ends before records that were flushed."""
+    return (
+        f"the journal ends before index {next_index}, and the broker has flushed records up to "
+        f"{flushed}"
+    )
+
+
+def _flushed(directory: Path, name: str) -> int | StorageError:
+    try:
+        return last_flushed_index(directory, name)
+    except StorageError as error:
+        return error
 
 
 def _error(path: Path, finding: tuple[int, int, str, str]) -> JournalError:

@@ -2,18 +2,25 @@
 
 Segment files are allocated in full. A record that does not fit into the rest of a segment begins
 the next one; in format 8.3 the descriptor of the complete segment then gets the last index and the
-offset of the last record. The frame of a record is written last, so that a record that was not
-written completely reads as the end of the journal.
+offset of the last record. A complete segment gets no more records. The frame of a record is written
+last, so that a record that was not written completely reads as the end of the journal.
+
+After a kill between any two changes of files, the journal is one that Zeebe opens: a segment gets
+its name when it has its descriptor, and a truncation lowers the broker's flushed index, deletes
+segments from the last to the first, resets the last index of the one that remains, and ends its
+records, in this order. Each step is on storage before the next one, because of power cuts.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from aerotape.catalog.durability import make_directory, sync_directory
+from aerotape.catalog.durability import make_directory, sync_directory, write_at
 from aerotape.catalog.no_follow import check_directory, open_no_follow
 from aerotape.codecs.raft.descriptor import Descriptor, encode_descriptor
 from aerotape.codecs.raft.entries import converted_entry
@@ -29,13 +36,9 @@ from aerotape.codecs.raft.record import (
     decode_record,
     encode_record,
 )
-from aerotape.codecs.raft_journal.directory import (
-    SEGMENT_NAME,
-    RaftJournal,
-    RecordColumns,
-    check_name,
-    segment_paths,
-)
+from aerotape.codecs.raft_journal.directory import RaftJournal
+from aerotape.codecs.raft_journal.metadata import lower_flushed_index
+from aerotape.codecs.raft_journal.segment import SEGMENT_NAME, JournalSegment, check_name
 from aerotape.context import Closing
 from aerotape.errors import (
     ConfigurationError,
@@ -48,6 +51,27 @@ from aerotape.errors import (
 DEFAULT_NAME: Final = "raft-partition-partition-1"
 DEFAULT_SEGMENT_SIZE: Final = 128 << 20
 MAX_SEGMENT_SIZE: Final = (1 << 31) - 1
+_NEW_SUFFIX: Final = ".tmp"
+_CLEARED_AT_ONCE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where records end: after the one with an index.
+
+    Attributes:
+        segment: the segment.
+        next_index: the index after it.
+        last_asqn: the last asqn up to there that was not -1.
+        last_offset: offset of the segment's last record, bytes; 0 if it has none.
+        offset: offset after it, bytes.
+    """
+
+    segment: JournalSegment
+    next_index: int
+    last_asqn: int
+    last_offset: int
+    offset: int
 
 
 class JournalWriter(Closing):
@@ -126,7 +150,8 @@ class JournalWriter(Closing):
     ) -> JournalWriter:
         """Open a journal to append to it; it has to have a segment.
 
-        Segments that its last writer created for later use are deleted.
+        All of it is checked first. Then segments that its last writer created for later use are
+        deleted; a journal that is refused is not changed.
 
         Args:
             directory: the directory.
@@ -139,9 +164,10 @@ class JournalWriter(Closing):
         """
         self = cls.__new__(cls)
         journal = RaftJournal.open(directory, name)
-        if not journal.segments():
+        end = _end(journal)
+        if end is None:
             raise JournalError(f"{directory}: journal {name} has no segment yet", directory)
-        last = journal.segments()[-1].descriptor
+        last = end.segment.descriptor
         self._begin(
             directory,
             name,
@@ -150,12 +176,12 @@ class JournalWriter(Closing):
             journal.first_index,
         )
         try:
-            for file in segment_paths(directory, name):
-                if file.id > journal.segments()[-1].id:
-                    file.path.unlink()
+            self._continue(end, open_no_follow(end.segment.path, os.O_RDWR))
+            for file in reversed(journal.unused()):
+                file.path.unlink(missing_ok=True)
         except OSError as error:
+            self._abandon()
             raise self._storage_error(error) from None
-        self._continue(journal)
         return self
 
     def append(self, data: bytes, asqn: int = NO_ASQN) -> int:
@@ -220,19 +246,28 @@ class JournalWriter(Closing):
 
         Raises:
             InvalidIndexError, InvalidAsqnError, InvalidChecksumError: it cannot.
+            ConfigurationError: the record is larger than a segment.
         """
         check_index(index, after + 1)
-        last_asqn = self.last_asqn if after + 1 == self.next_index else self._last_asqn(after)
+        last_asqn = self.last_asqn
+        if after + 1 != self.next_index:
+            end = _end(self._journal(), after)
+            last_asqn = NO_ASQN if end is None else end.last_asqn
         check_asqn(asqn, last_asqn, index)
         record = encode_record(index, asqn, data, self.format.journal_version)
         _check_checksum(record, index, checksum)
+        check_fits(index, len(record), self.segment_size, self.format)
 
     def delete_after(self, index: int) -> None:
-        """Delete the records after an index.
+        """Delete the records after an index; when it returns, that is on storage.
+
+        All of the journal is checked first. If a broker has flushed later records, the flushed
+        index in its metadata is lowered.
 
         Raises:
             InvalidIndexError: the index is below the first one less 1.
-            StorageError: a file cannot be written.
+            JournalError: the journal is damaged; nothing was changed.
+            StorageError: a file cannot be written; the journal has to be opened again.
         """
         if index >= self.next_index - 1:
             return
@@ -242,29 +277,49 @@ class JournalWriter(Closing):
                 f"{self.first_index}",
                 index=index,
             )
+        self._check_open()
         journal = self._journal()
-        segments = journal.segments()
-        kept = [each for each in segments if each.descriptor.index <= index] or segments[:1]
-        first_deleted = next(journal.records(index + 1))
+        end = _end(journal, index)
+        assert end is not None
+        later = [each.path for each in journal.segments() if each.id > end.segment.id]
+        later += [each.path for each in journal.unused()]
         try:
-            os.close(self._descriptor_number)
-            self._descriptor_number = -1
-            for segment in reversed(segments[len(kept) :]):
-                segment.path.unlink()
-            self._open_last(kept[-1].path, kept[-1].descriptor)
-            if first_deleted.segment == kept[-1].path:
-                os.pwrite(self._descriptor_number, bytes([END_FRAME]), first_deleted.offset)
-            self._store_last(0, 0)
+            number = open_no_follow(end.segment.path, os.O_RDWR)
+            self._abandon()
+            self._continue(end, number)
+            lower_flushed_index(self.directory, self.name, index)
+            for path in reversed(later):
+                path.unlink(missing_ok=True)
             sync_directory(self.directory)
+            if self._descriptor.last_index:
+                self._store_last(0, 0)
+                os.fdatasync(number)
+            self._end_records()
         except OSError as error:
+            self._abandon()
             raise self._storage_error(error) from None
-        self._continue(self._journal())
+
+    def _end_records(self) -> None:
+        """End the records of the last segment, and clear all that follows.
+
+        A record of before would be one of the journal again, if it were where the next one ends
+        and a power cut left only that one.
+        """
+        number, begin = self._descriptor_number, self._end
+        if begin < self._descriptor.max_segment_size:
+            write_at(number, bytes([END_FRAME]), begin)
+            os.fdatasync(number)
+        while found := os.pread(number, _CLEARED_AT_ONCE, begin):
+            if found.strip(b"\0"):
+                write_at(number, bytes(len(found)), begin)
+            begin += len(found)
+        os.fdatasync(number)
 
     def flush(self) -> None:
         """Force what was written to storage (StorageError)."""
+        self._check_open()
         try:
             os.fdatasync(self._descriptor_number)
-            sync_directory(self.directory)
         except OSError as error:
             raise self._storage_error(error) from None
 
@@ -274,59 +329,51 @@ class JournalWriter(Closing):
             try:
                 self.flush()
             finally:
-                os.close(self._descriptor_number)
-                self._descriptor_number = -1
+                self._abandon()
+
+    def _abandon(self) -> None:
+        """Close the last segment's file."""
+        if self._descriptor_number >= 0:
+            os.close(self._descriptor_number)
+            self._descriptor_number = -1
+
+    def _check_open(self) -> None:
+        if self._descriptor_number < 0:
+            raise StorageError(
+                f"journal {self.name} in {self.directory} is closed: open it again", self.directory
+            )
 
     def _journal(self) -> RaftJournal:
         return RaftJournal.open(self.directory, self.name)
 
-    def _last_asqn(self, index: int) -> int:
-        """The last asqn up to an index."""
-        last = NO_ASQN
-        for columns in self._journal().batches():
-            for found, asqn in zip(columns.index, columns.asqn, strict=True):
-                if found > index:
-                    return last
-                last = max(last, asqn)
-        return last
-
-    def _continue(self, journal: RaftJournal) -> None:
-        """Append after the last record of the journal."""
-        last: RecordColumns | None = None
-        self.last_asqn = NO_ASQN
+    def _continue(self, end: _End, number: int) -> None:
+        """Append to a segment, whose file is open."""
+        self.next_index, self.last_asqn = end.next_index, end.last_asqn
+        self._descriptor_number = number
+        self._descriptor = end.segment.descriptor
+        self._last_offset, self._end = end.last_offset, end.offset
         self._last_record = None
-        for last in journal.batches():
-            self.last_asqn = max(self.last_asqn, max(last.asqn))
-        segment = journal.segments()[-1]
-        if self._descriptor_number < 0:
-            try:
-                self._open_last(segment.path, segment.descriptor)
-            except OSError as error:
-                raise self._storage_error(error) from None
-        self.next_index = segment.descriptor.index
-        self._end = segment.descriptor.length
-        if last is not None and last.segment == segment.path:
-            self.next_index = last.index[-1] + 1
-            self._last_offset = last.offset[-1]
-            self._end = self._last_offset + last.length[-1]
-
-    def _open_last(self, path: Path, descriptor: Descriptor) -> None:
-        self._descriptor_number = open_no_follow(path, os.O_RDWR)
-        self._descriptor = descriptor
-        self._last_offset = 0
 
     def _create_segment(self, segment_id: int, index: int) -> None:
+        """Create a segment; it is on storage, with its descriptor, when it gets its name."""
+        descriptor = Descriptor(segment_id, index, self.segment_size)
+        encoded = encode_descriptor(descriptor, self.format)
         path = self.directory / f"{self.name}-{segment_id}.log"
-        number = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        new = path.with_name(path.name + _NEW_SUFFIX)
+        number = open_no_follow(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         try:
             os.posix_fallocate(number, 0, self.segment_size)
-            descriptor = Descriptor(segment_id, index, self.segment_size)
-            encoded = encode_descriptor(descriptor, self.format)
-            os.pwrite(number, encoded, 0)
+            write_at(number, encoded, 0)
+            os.fsync(number)
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, f"{path.name} exists already")
+            new.rename(path)
         except BaseException:
             os.close(number)
-            path.unlink()
+            with suppress(OSError):
+                new.unlink()
             raise
+        self._abandon()
         self._descriptor_number = number
         self._descriptor = replace(
             descriptor,
@@ -336,17 +383,20 @@ class JournalWriter(Closing):
         )
         self._end = len(encoded)
         self._last_offset = 0
+        sync_directory(self.directory)
 
     def _write(self, record: bytes) -> None:
+        self._check_open()
         try:
-            if self._end + len(record) > self._descriptor.max_segment_size:
+            is_full = self._end + len(record) > self._descriptor.max_segment_size
+            if is_full or self._descriptor.last_index:
                 self._roll(len(record))
             number, begin = self._descriptor_number, self._end
             end = begin + len(record)
             has_next = end < self._descriptor.max_segment_size
             rest = record[FRAME_LENGTH:] + bytes([END_FRAME]) * has_next
-            os.pwrite(number, rest, begin + FRAME_LENGTH)
-            os.pwrite(number, bytes([RECORD_FRAME]), begin)
+            write_at(number, rest, begin + FRAME_LENGTH)
+            write_at(number, bytes([RECORD_FRAME]), begin)
         except OSError as error:
             raise self._storage_error(error) from None
         self._last_offset = begin
@@ -357,25 +407,50 @@ class JournalWriter(Closing):
     def _roll(self, length: int) -> None:
         """Complete the segment and begin the next one."""
         check_fits(self.next_index, length, self.segment_size, self.format)
-        if self._last_offset:
-            self._store_last(self.next_index - 1, self._last_offset)
         os.fdatasync(self._descriptor_number)
-        complete = self._descriptor_number
+        if self._last_offset and not self._descriptor.last_index:
+            self._store_last(self.next_index - 1, self._last_offset)
         self._create_segment(self._descriptor.id + 1, self.next_index)
-        os.close(complete)
 
     def _store_last(self, index: int, offset: int) -> None:
         """Store the last index and offset in the descriptor, where its format has them."""
         self._descriptor = replace(self._descriptor, last_index=index, last_position=offset)
         encoded = encode_descriptor(self._descriptor, self._descriptor.format)
         if len(encoded) == self._descriptor.length:
-            os.pwrite(self._descriptor_number, encoded, 0)
+            write_at(self._descriptor_number, encoded, 0)
 
     def _storage_error(self, error: OSError) -> StorageError:
         return StorageError(
             f"cannot write journal {self.name} in {self.directory}: {error.strerror}",
             self.directory,
         )
+
+
+def _end(journal: RaftJournal, index: int | None = None) -> _End | None:
+    """Return where the record with an index ends, or the last one; None without segments.
+
+    All records are read, so that all damage is found (JournalError).
+    """
+    last: tuple[Path, int, int] | None = None
+    last_asqn, next_index = NO_ASQN, journal.first_index
+    for columns in journal.batches():
+        count = columns.rows
+        if index is not None:
+            count = max(0, min(count, index + 1 - columns.index[0]))
+        if count:
+            offset = columns.offset[count - 1]
+            last = columns.segment, offset, offset + columns.length[count - 1]
+            last_asqn = max(last_asqn, max(columns.asqn[:count]))
+            next_index = columns.index[count - 1] + 1
+    segments = journal.segments()
+    if not segments:
+        return None
+    if index is not None:
+        segments = [each for each in segments if each.descriptor.index <= index] or segments[:1]
+    segment = segments[-1]
+    if last is not None and last[0] == segment.path:
+        return _End(segment, next_index, last_asqn, *last[1:])
+    return _End(segment, next_index, last_asqn, 0, segment.descriptor.length)
 
 
 def converted_record(

@@ -12,7 +12,7 @@ from aerotape.channel_uri import ChannelUri
 from aerotape.codecs.raft.formats import FORMATS, LATEST, JournalFormat
 from aerotape.codecs.raft.origin import Origin
 from aerotape.codecs.raft.record import NO_ASQN, check_asqn, check_index, decode_record
-from aerotape.codecs.raft_journal.directory import check_name
+from aerotape.codecs.raft_journal.segment import check_name
 from aerotape.codecs.raft_journal.writer import (
     DEFAULT_NAME,
     DEFAULT_SEGMENT_SIZE,

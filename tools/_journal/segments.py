@@ -11,7 +11,7 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.codecs.raft.descriptor import Descriptor, encode_descriptor
 from aerotape.codecs.raft.origin import Origin
 from aerotape.codecs.raft.record import check_index, decode_record
-from aerotape.codecs.raft_journal.directory import check_name
+from aerotape.codecs.raft_journal.segment import check_name
 from aerotape.context import Closing
 from aerotape.errors import ConfigurationError, JournalError
 

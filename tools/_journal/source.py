@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.codecs.raft.origin import Origin
-from aerotape.codecs.raft_journal.directory import JournalSegment, RaftJournal, segment_paths
+from aerotape.codecs.raft_journal.directory import RaftJournal
+from aerotape.codecs.raft_journal.segment import JournalSegment
 from aerotape.errors import JournalError
 
 Progress = Callable[[int], object]
@@ -46,7 +47,7 @@ class JournalSource:
         self._segments = {segment.path: segment for segment in self.journal.segments()}
         self.length = sum(segment.limit for segment in self._segments.values())
         last_id = max((segment.id for segment in self._segments.values()), default=0)
-        ids = [file.id for file in segment_paths(directory, self.journal.name)]
+        ids = [file.id for file in self.journal.unused()]
         self._unused = 0
         while last_id + self._unused + 1 in ids:
             self._unused += 1

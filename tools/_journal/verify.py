@@ -26,14 +26,13 @@ def _verify(args: argparse.Namespace) -> int:
     journal of each partition is checked. Beside a broker's metadata, the file NAME.meta, a journal
     must have all records up to the last flushed index.
     """
-    from aerotape.codecs.raft_journal.directory import segment_paths
+    from aerotape.codecs.raft_journal.segment import total_length
     from aerotape.codecs.raft_journal.verify import verify_journal
 
     def read(directory: Path) -> int:
-        files = segment_paths(directory, args.name)
-        length = sum(file.path.stat().st_size for file in files)
-        with Progress(length >> 20, f"verifying {files[0].name}", unit="MiB") as bar:
-            check = verify_journal(directory, args.name, lambda done: bar.update(done >> 20))
+        name, length = total_length(directory, args.name)
+        with Progress(length >> 20, f"verifying {name}", unit="MiB") as bar:
+            check = verify_journal(directory, name, lambda done: bar.update(done >> 20))
         if args.json:
             for finding in check.findings:
                 emit_line(finding, "", args)
@@ -42,7 +41,7 @@ def _verify(args: argparse.Namespace) -> int:
         found = f"findings: {check.problems}" if check.problems else "no damage"
         if left := check.problems - len(check.findings):
             found += f", {left} of them not listed"
-        note(f"{files[0].name}: {check.records} records in {check.segments} segments, {found}")
+        note(f"{name}: {check.records} records in {check.segments} segments, {found}")
         return EXIT_DATA_SUSPECT if check.problems else EXIT_OK
 
     return for_each_journal(args, read)

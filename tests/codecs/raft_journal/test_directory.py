@@ -125,7 +125,7 @@ def test_segments_that_are_not_used_yet(tmp_path: Path) -> None:
 def test_other_files_are_ignored(tmp_path: Path) -> None:
     """Deleted segments, meta files and directories are not segments."""
     paths = built.write_journal(tmp_path, (2,))
-    for name in (f"{paths[0].name}_1-deleted", "raft-partition-partition-1.meta", "x-01.log"):
+    for name in (f"{paths[0].name}_1-deleted", f"{paths[0].name}.tmp", "x.meta", "x-01.log"):
         (tmp_path / name).write_bytes(b"?")
     assert indices(tmp_path) == [1, 2]
 

@@ -14,8 +14,8 @@ from support.jvm.zeebe import NAME, RELEASES, Command, ZeebeJournals
 from aerotape.codecs.raft.application import EngineRecord, decode_records, decode_value
 from aerotape.codecs.raft.entries import ApplicationEntry, decode_entry
 from aerotape.codecs.raft.intents import INTENTS, VALUE_TYPES
-from aerotape.codecs.raft_journal.broker import last_flushed_index
 from aerotape.codecs.raft_journal.directory import RaftJournal
+from aerotape.codecs.raft_journal.metadata import last_flushed_index
 from aerotape.codecs.raft_journal.verify import verify_journal
 
 pytestmark = pytest.mark.jvm
