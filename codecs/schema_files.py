@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -22,7 +25,8 @@ _IR_VERSION: Final = slice(4, 8)
 def load_schema(schema_file: str | Path, storage: StorageOptions = NO_OPTIONS) -> Schema:
     """Read a schema, XML or `.sbeir`, detected by content.
 
-    Files that an XML schema includes are in its folder or below it.
+    Files that an XML schema includes are regular files in its folder or below it, also after links
+    are followed. If the schema is a link, they may be in the folder of the file that it leads to.
 
     Args:
         schema_file: a path, or the URL of a file in remote storage.
@@ -36,7 +40,7 @@ def load_schema(schema_file: str | Path, storage: StorageOptions = NO_OPTIONS) -
     """
     source = parse_location(schema_file, "schema")
     try:
-        read = _reader(source.parent, storage)
+        read, read_included = _readers(source, storage)
         content = read(source.name)
     except OSError as error:
         reason = error.strerror or "no such file"
@@ -50,18 +54,35 @@ def load_schema(schema_file: str | Path, storage: StorageOptions = NO_OPTIONS) -
             return parse_schema(content)
         except CodecError as error:
             raise CodecError(f"{source}: {error}") from None
-    return read_xml(source, content, read)
+    return read_xml(source, content, read_included)
 
 
-def _reader(folder: Path, storage: StorageOptions) -> Callable[[str], bytes]:
-    """Return the function that reads a file of the folder, as `read_xml` needs it."""
+_Read = Callable[[str], bytes]
+
+
+def _readers(source: Path, storage: StorageOptions) -> tuple[_Read, _Read]:
+    """Return the functions that read the schema, and a file of its folder that it includes."""
+    folder = source.parent
     if isinstance(folder, UrlPath):
         from aerotape.catalog.remote.object_folder import ObjectFolder
 
-        return ObjectFolder(folder, storage).read
+        read_object = ObjectFolder(folder, storage).read
+        return read_object, read_object
+    folders = (os.path.realpath(folder), Path(os.path.realpath(source)).parent)
 
     def read(name: str) -> bytes:
         with (folder / name).open("rb") as file:
             return file.read(MAX_BYTES + 1)
 
-    return read
+    def read_included(name: str) -> bytes:
+        path = os.path.realpath(folder / name)
+        if not any(Path(path).is_relative_to(each) for each in folders):
+            raise OSError(errno.EPERM, "a link leads out of the folder of the schema")
+        # Without waiting for the writer of a pipe.
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(number, "rb") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            return file.read(MAX_BYTES + 1)
+
+    return read, read_included

@@ -1,7 +1,8 @@
 """Parse the XML of a schema, with the files that it includes, into a tree of elements.
 
-A schema may come from a stranger. So document type declarations, and with them all entities, are
-refused, includes stay in the folder of the schema, and size and depth are limited.
+A schema may come from a stranger. So a document type is not loaded, and declarations in it, among
+them all entities, are refused. Includes stay in the folder of the schema. A file is parsed once,
+and size and depth are limited.
 """
 
 from __future__ import annotations
@@ -72,24 +73,43 @@ def parse_document(path: Path, content: bytes, read: Callable[[str], bytes]) -> 
     return _Loader(path.parent, read).load(path.name, content, ())
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A file with what it includes: bytes, and files in each other."""
+
+    root: Element
+    size: int
+    depth: int
+
+
 class _Loader:
     def __init__(self, folder: Path, read: Callable[[str], bytes]) -> None:
         self._folder = folder
         self._read = read
         self._bytes = 0
+        self._loaded: dict[str, _Loaded] = {}
 
     def load(self, name: str, content: bytes, outer: tuple[str, ...]) -> Element:
-        file = self._folder / name
-        self._bytes += len(content)
-        if self._bytes > MAX_BYTES:
-            raise SchemaError(
-                [f"{file}: the schema is larger than {MAX_BYTES >> 20} MiB with what it includes"]
-            )
-        root = _Parser(file).parse(content)
-        self._include(root, name, (*outer, name))
+        before = self._bytes
+        self._add(name, len(content))
+        root = _Parser(self._folder / name).parse(content)
+        depth = 1 + self._include(root, name, (*outer, name))
+        self._loaded[name] = _Loaded(root, self._bytes - before, depth)
         return root
 
-    def _include(self, root: Element, name: str, files: tuple[str, ...]) -> None:
+    def _add(self, name: str, size: int) -> None:
+        self._bytes += size
+        if self._bytes > MAX_BYTES:
+            raise SchemaError(
+                [
+                    f"{self._folder / name}: the schema is larger than {MAX_BYTES >> 20} MiB with "
+                    "what it includes"
+                ]
+            )
+
+    def _include(self, root: Element, name: str, files: tuple[str, ...]) -> int:
+        """Replace the includes of a file; return how many files are in each other below it."""
+        depth = 0
         pending = [root]
         while pending:
             element = pending.pop()
@@ -98,11 +118,14 @@ class _Loader:
                     pending.append(child)
                     continue
                 try:
-                    element.children[index] = self._included(child, name, files)
+                    found = self._included(child, name, files)
                 except MistakeError as mistake:
                     raise SchemaError([f"{child.place}: include: {mistake.text}"]) from None
+                element.children[index] = found.root
+                depth = max(depth, found.depth)
+        return depth
 
-    def _included(self, include: Element, name: str, files: tuple[str, ...]) -> Element:
+    def _included(self, include: Element, name: str, files: tuple[str, ...]) -> _Loaded:
         href = include.attributes.get("href", "")
         target = posixpath.normpath(posixpath.join(posixpath.dirname(name), href))
         if not href or ":" in href or "\\" in href or target.startswith(("/", "..")):
@@ -114,17 +137,35 @@ class _Loader:
                 raise MistakeError(f"{unsupported} is not supported: include a whole XML file")
         if target in files:
             raise MistakeError(f"{href!r} includes itself")
-        if len(files) == MAX_DEPTH:
+        known = self._loaded.get(target)
+        if len(files) + (known.depth if known else 1) > MAX_DEPTH:
             raise MistakeError(f"{href!r} is in {MAX_DEPTH} other files")
+        if known is not None:
+            self._add(target, known.size)
+            return known
         try:
             content = self._read(target)
         except OSError as error:
             reason = error.strerror or "no such file"
             raise MistakeError(f"cannot read {href!r}: {reason}") from None
-        return self.load(target, content, files)
+        self.load(target, content, files)
+        return self._loaded[target]
 
 
 _INCLUDE: Final = "xi:include"
+
+
+_DOCTYPE: Final = "<!DOCTYPE"
+_ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be")
+"""Encodings of the characters of ASCII that occur in files."""
+
+
+class _DoctypeError(Exception):
+    """A file has a document type without declarations, which ends at a byte of it."""
+
+    def __init__(self, end: int) -> None:
+        super().__init__(end)
+        self.end = end
 
 
 class _Parser:
@@ -132,16 +173,24 @@ class _Parser:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._lines_before = 0
+
+    def parse(self, content: bytes) -> Element:
+        try:
+            return self._parse(content, self._doctype)
+        except _DoctypeError as doctype:
+            # expat passes over unknown entities in a file that has an external document type.
+            return self._parse(self._without_doctype(content, doctype.end), self._second_doctype)
+
+    def _parse(self, content: bytes, doctype: Callable[..., None]) -> Element:
+        self._open: list[Element] = []
+        self._root: Element | None = None
         self._parser = expat.ParserCreate(namespace_separator=" ")
         self._parser.buffer_text = True
-        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartDoctypeDeclHandler = doctype
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
-        self._open: list[Element] = []
-        self._root: Element | None = None
-
-    def parse(self, content: bytes) -> Element:
         try:
             self._parser.Parse(content, True)
         except expat.ExpatError as error:
@@ -151,10 +200,32 @@ class _Parser:
         assert self._root is not None
         return self._root
 
-    def _refused(self, text: str) -> SchemaError:
-        return SchemaError([f"{self._file}:{self._parser.CurrentLineNumber}: {text}"])
+    @property
+    def _line(self) -> int:
+        return self._lines_before + self._parser.CurrentLineNumber
 
-    def _doctype(self, *_: object) -> None:
+    def _refused(self, text: str) -> SchemaError:
+        return SchemaError([f"{self._file}:{self._line}: {text}"])
+
+    def _doctype(self, name: str, system: str | None, public: str | None, has_subset: int) -> None:
+        if has_subset:
+            raise self._refused(
+                "a document type declaration (DOCTYPE) with declarations in brackets, such as "
+                "entities, is not accepted: remove them"
+            )
+        raise _DoctypeError(self._parser.CurrentByteIndex)
+
+    def _second_doctype(self, *_: object) -> None:
+        raise self._refused("not well-formed XML: a second document type declaration (DOCTYPE)")
+
+    def _without_doctype(self, content: bytes, end: int) -> bytes:
+        """Return a file without its document type, whose last character is at `end`."""
+        for encoding in _ENCODINGS:
+            begin = content.rfind(_DOCTYPE.encode(encoding), 0, end)
+            if begin >= 0:
+                removed = content[begin : end + len(">".encode(encoding))]
+                self._lines_before = removed.decode(encoding, "replace").count("\n")
+                return content[:begin] + content[begin + len(removed) :]
         raise self._refused("a document type declaration (DOCTYPE) is not accepted: remove it")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -165,7 +236,7 @@ class _Parser:
         own = {key: value for key, value in attributes.items() if " " not in key}
         if space == _XINCLUDE and tag == "include":
             tag = _INCLUDE
-        element = Element(tag, own, self._file, self._parser.CurrentLineNumber)
+        element = Element(tag, own, self._file, self._line)
         if self._open:
             self._open[-1].children.append(element)
         else:

@@ -50,6 +50,19 @@ def test_random_schemas(jars: dict[str, Path], tmp_path: Path, seeds: range) -> 
             load_schema(tmp_path / f"{name}.xml")
 
 
+def test_document_types(jars: dict[str, Path], tmp_path: Path) -> None:
+    """sbe-tool accepts a document type, too: without a DTD, and with one that it can load."""
+    (tmp_path / "x.dtd").write_text("")
+    declaration, _, body = SCHEMA.partition("?>")
+    schemas = {
+        f"s{number}": f"{declaration}?>\n<!DOCTYPE messageSchema{dtd}>{body}"
+        for number, dtd in enumerate(("", ' SYSTEM "x.dtd"'))
+    }
+    assert compile_schemas(schemas, tmp_path, jars["sbe-all"]) == {}
+    for name in schemas:
+        require_same(tmp_path, name)
+
+
 def test_mutated_schemas(jars: dict[str, Path], tmp_path: Path, seeds: range) -> None:
     """With random mistakes too: what sbe-tool refuses is refused, by the error for mistakes, and
     what both accept has the same tree."""

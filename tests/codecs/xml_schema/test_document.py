@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from support.builders.sbe_text import schema_text
 
 from aerotape.codecs.schema import Schema
 from aerotape.codecs.schema_files import load_schema
-from aerotape.codecs.xml_schema.document import MAX_BYTES
+from aerotape.codecs.xml_schema.document import MAX_BYTES, Element, _Parser
 from aerotape.errors import CodecError, SchemaError
 
 XI = 'xmlns:xi="http://www.w3.org/2001/XInclude"'
@@ -26,8 +28,11 @@ TYPES = SCHEMA[SCHEMA.index("<types>") : SCHEMA.index("</types>") + len("</types
 
 def including(*hrefs: str) -> str:
     """The schema, with these files instead of its types."""
-    includes = "\n".join(f'<xi:include {XI} href="{href}"/>' for href in hrefs)
-    return SCHEMA.replace(TYPES, includes)
+    return SCHEMA.replace(TYPES, "\n".join(map(include, hrefs)))
+
+
+def include(href: str) -> str:
+    return f'<xi:include {XI} href="{href}"/>'
 
 
 def load(folder: Path, text: str, **files: str) -> Schema:
@@ -115,11 +120,49 @@ def test_entities_are_refused(tmp_path: Path) -> None:
     laughs = "".join(f'<!ENTITY a{level} "{f"&a{level - 1};" * 10}">\n' for level in range(1, 12))
     body = SCHEMA.partition("?>\n")[2].replace('"test"', '"&a11;"')
     declared = f'<!DOCTYPE x [\n<!ENTITY a0 "ha">\n{laughs}]>\n'
-    expected = "schema.xml:1: a document type declaration (DOCTYPE) is not accepted: remove it"
+    expected = (
+        "schema.xml:1: a document type declaration (DOCTYPE) with declarations in brackets, such "
+        "as entities, is not accepted: remove them"
+    )
     assert refusal(tmp_path, declared + body) == expected
     external = '<!DOCTYPE x [<!ENTITY a11 SYSTEM "file:///etc/passwd">]>\n'
     assert refusal(tmp_path, external + body) == expected
-    assert refusal(tmp_path, '<!DOCTYPE x SYSTEM "http://localhost/x.dtd">\n' + body) == expected
+    parameter = '<!DOCTYPE x SYSTEM "x.dtd" [<!ENTITY % a SYSTEM "file:///etc/passwd"> %a;]>\n'
+    assert refusal(tmp_path, parameter + body) == expected
+    twice = f'<!DOCTYPE x SYSTEM "x.dtd">{declared}'
+    assert "a second document type declaration" in refusal(tmp_path, twice + body)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize(
+    "doctype",
+    [
+        "<!DOCTYPE x>",
+        '<!DOCTYPE sbe:messageSchema SYSTEM "x.dtd">',
+        '<!DOCTYPE x\n  PUBLIC "-//B3//DTD"\n  "http://localhost/x.dtd"\n>',
+    ],
+)
+def test_a_document_type_without_declarations(tmp_path: Path, doctype: str, encoding: str) -> None:
+    """It is accepted and not loaded, also in an included file; entities of it are not known, and
+    messages have the lines of the file."""
+    (tmp_path / "x.dtd").write_text('<!ENTITY a "int8">')
+    declaration, _, body = SCHEMA.replace("UTF-8", encoding.removesuffix("-sig"), 1).partition("?>")
+    text = f"{declaration}?>\n<!-- <!DOCTYPE a [ -->\n{doctype}{body}"
+    path = tmp_path / "schema.xml"
+
+    def load_text(text: str) -> Schema:
+        path.write_bytes(text.encode(encoding))
+        return load_schema(path)
+
+    assert load_text(text) == load(tmp_path, SCHEMA)
+    for wrong in (text.replace('"int8"', '"int7"'), text.replace('"int8"', '"&a;"')):
+        line = wrong[: wrong.index('name="T"')].count("\n") + 1
+        with pytest.raises(SchemaError, match=rf"schema\.xml:{line}: .*(int7|undefined entity)"):
+            load_text(wrong)
+    with pytest.raises(SchemaError, match="undefined entity"):
+        load_text(text.replace("</types>", "&a;</types>"))
+    included = {"types": f"{doctype}\n{TYPES}"}
+    assert load(tmp_path, including("types.xml"), **included) == load(tmp_path, SCHEMA)
 
 
 def test_sizes_are_limited(tmp_path: Path) -> None:
@@ -129,8 +172,86 @@ def test_sizes_are_limited(tmp_path: Path) -> None:
     assert refusal(tmp_path, many, large=large) == (
         "large.xml: the schema is larger than 8 MiB with what it includes"
     )
-    (tmp_path / "endless.xml").symlink_to("/dev/zero")
-    assert "larger than 8 MiB" in refusal(tmp_path, including("endless.xml"))
+
+
+def test_a_file_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that include each next one twice are too large together, which is found at once; files
+    that are included often and are small are accepted."""
+    parsed: list[str] = []
+    parse = _Parser.parse
+
+    def noted(self: _Parser, content: bytes) -> Element:
+        parsed.append(self._file.stem)
+        return parse(self, content)
+
+    monkeypatch.setattr(_Parser, "parse", noted)
+    files = {f"f{n}": f"<types>{include(f'f{n + 1}.xml') * 2}</types>" for n in range(24)}
+    problem = refusal(tmp_path, including("f0.xml"), f24=TYPES, **files)
+    assert "the schema is larger than 8 MiB with what it includes" in problem
+    assert sorted(parsed) == sorted(["schema", *files, "f24"])
+    parsed.clear()
+    empty = "<types/>"
+    load(tmp_path, including("headers.xml", *["empty.xml"] * 50), headers=TYPES, empty=empty)
+    assert sorted(parsed) == ["empty", "headers", "schema"]
+
+
+def test_depth_is_that_of_all_includes(tmp_path: Path) -> None:
+    """Also of files that were parsed before, where fewer files were around them."""
+    chain = {f"a{n}": f"<types>{include(f'a{n + 1}.xml')}</types>" for n in range(60)}
+    chain["a60"] = "<types/>"
+    outer = {f"b{n}": f"<types>{include(f'b{n + 1}.xml')}</types>" for n in range(60)}
+    outer["b60"] = f"<types>{include('a0.xml')}</types>"
+    both = including("headers.xml", "a0.xml", "b0.xml")
+    assert "is in 100 other files" in refusal(tmp_path, both, headers=TYPES, **chain, **outer)
+    load(tmp_path, including("headers.xml", "a0.xml", "b40.xml"))
+
+
+def test_files_that_are_not_regular(tmp_path: Path) -> None:
+    """A pipe without a writer is not waited for; devices, sockets and directories are refused."""
+    os.mkfifo(tmp_path / "pipe.xml")
+    (tmp_path / "folder.xml").mkdir()
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(tmp_path / "socket.xml"))
+        for name, reason in (
+            ("pipe", "not a regular file"),
+            ("folder", "Is a directory"),
+            ("socket", "No such device or address"),
+        ):
+            assert refusal(tmp_path, including(f"{name}.xml")) == (
+                f"schema.xml:3: include: cannot read '{name}.xml': {reason}"
+            )
+
+
+def test_links(tmp_path: Path) -> None:
+    """Links within the folder are followed, others are not; a schema that is a link includes files
+    of its folder, and of the folder that it leads to."""
+    folder, other = tmp_path / "schemas", tmp_path / "other"
+    (folder / "..data").mkdir(parents=True)
+    other.mkdir()
+    (other / "types.xml").write_text(TYPES)
+    (folder / "..data" / "types.xml").write_text(TYPES)
+    (folder / "types.xml").symlink_to("..data/types.xml")  # as in a mounted ConfigMap
+    expected = load(folder, including("types.xml"))
+    for name, target in (
+        ("file.xml", other / "types.xml"),
+        ("device.xml", Path("/dev/zero")),
+        ("passwd.xml", Path("/etc/passwd")),
+        ("folder", other),
+        ("loop.xml", folder / "loop.xml"),
+    ):
+        (folder / name).symlink_to(target)
+        href = "folder/types.xml" if name == "folder" else name
+        reason = refusal(folder, including(href))
+        assert reason.startswith(f"schema.xml:3: include: cannot read {href!r}: ")
+        assert "leads out of the folder" in reason or "symbolic links" in reason
+    (folder / "schema.xml").write_text(including("types.xml"))
+    (tmp_path / "linked").symlink_to(folder)
+    assert load_schema(tmp_path / "linked" / "schema.xml") == expected
+    (other / "schema.xml").symlink_to(folder / "schema.xml")
+    assert load_schema(other / "schema.xml") == expected
+    (other / "types.xml").unlink()
+    (other / "types.xml").symlink_to(folder / "types.xml")
+    assert load_schema(other / "schema.xml") == expected
 
 
 def test_depth_is_limited(tmp_path: Path) -> None:
