@@ -64,7 +64,7 @@ fn set_fields(column: &Column) -> Fields {
     column
         .names
         .iter()
-        .map(|(_, name)| Field::new(name, DataType::Boolean, false))
+        .map(|(_, name)| Field::new(name, DataType::Boolean, true))
         .collect()
 }
 
