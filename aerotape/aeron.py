@@ -285,8 +285,13 @@ class Subscription(_Stream[_native.Subscription]):
 class Aeron(Closing):
     """A client of a media driver.
 
-    >>> with Aeron() as aeron, aeron.add_publication("aeron:ipc", 1001) as publication:
+    >>> with aerotape.Aeron(aeron_dir) as aeron:
+    ...     subscription = aeron.add_subscription("aeron:ipc", 2003)
+    ...     publication = aeron.add_publication("aeron:ipc", 2003)
     ...     publication.send(b"hello")
+    ...     print(next(iter(subscription)).payload)
+    64
+    b'hello'
     """
 
     def __init__(
@@ -345,6 +350,10 @@ class Aeron(Closing):
     ) -> Publication:
         """Publish on a channel and stream.
 
+        >>> with aeron.add_publication("aeron:ipc", 2004) as publication:
+        ...     publication.is_connected
+        False
+
         Raises:
             AeronError: the driver refused.
             AeronTimeoutError: the driver did not respond.
@@ -368,6 +377,10 @@ class Aeron(Closing):
         self, channel: str, stream_id: int, timeout_ns: int = DEFAULT_TIMEOUT_NS
     ) -> Subscription:
         """Subscribe to a channel and stream.
+
+        >>> with aeron.add_subscription("aeron:ipc", 2005) as subscription:
+        ...     subscription.poll()
+        []
 
         Raises:
             AeronError: the driver refused.

@@ -10,6 +10,7 @@ ChannelUriStringBuilder exactly: booleans as true/false, sizes in their shortest
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,6 +23,9 @@ SPY_PREFIX = "aeron-spy:"
 MAX_URI_LENGTH = 4095
 
 _SCHEME = "aeron:"
+_ADDRESSES = ("endpoint", "control", "response-endpoint")
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[^\[\]:\s]+):(?P<port>[0-9]{1,5})", re.ASCII)
+_MAX_PORT = 65_535
 _TAG_PREFIX = "tag:"
 
 _Normalise = Callable[[str, str], str]
@@ -89,6 +93,31 @@ class ChannelUri:
     def get(self, key: str) -> str | None:
         """Return the value of a parameter, or None."""
         return self.parameters.get(key)
+
+    def check_addresses(self) -> None:
+        """Check that a UDP channel has an address, and that its addresses have a host and a port.
+
+        A driver with a resolver of its own may accept other names.
+
+        Raises:
+            ChannelUriError: it has none, or one is not ``HOST:PORT``.
+        """
+        if not self.is_udp:
+            return
+        given = {name: self.parameters.get(name) for name in _ADDRESSES}
+        if not any(given.values()) and not {"control-mode", "tags"} & self.parameters.keys():
+            raise ChannelUriError(
+                f"{str(self)!r} has no address: expected endpoint=HOST:PORT or control=HOST:PORT",
+                "endpoint",
+            )
+        for name, address in given.items():
+            if address is None:
+                continue
+            found = _ADDRESS.fullmatch(address)
+            if found is None or int(found["port"]) > _MAX_PORT:
+                raise ChannelUriError(
+                    f"{name}={address!r} is not HOST:PORT with a port up to {_MAX_PORT}", name
+                )
 
     def put(self, key: str, value: str) -> None:
         """Set a parameter; a new one goes to the end."""

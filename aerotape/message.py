@@ -17,18 +17,24 @@ _new: Final = tuple.__new__
 
 
 class Message(NamedTuple):
-    """A message, its fragments put back together.
+    """A message of a subscription, a replay or a recording, its fragments put back together.
+
+    >>> message = next(recording.messages())
+    >>> message.recording_id, message.position, message.end_position, message.payload
+    (0, 0, 64, b'first')
 
     Attributes:
         payload: the bytes that were sent.
         end_position: position in the stream at the end of the message's last frame, bytes.
-        session_id: session of the publication; of a replayed message, of the recording.
-        stream_id: stream of the publication; of a replayed message, of the recording.
+        session_id: session of the publication. Of a recording, the descriptor's: with checksums,
+            frames do not contain it.
+        stream_id: stream of the publication, or of the recording.
         term_id: of the message's first frame, like the three that follow.
         term_offset: bytes.
-        flags: header flags.
+        flags: header flags: 0xC0, and any others that the publisher set.
         reserved_value: the header's reserved field, set by the publisher.
         position: position in the stream where the message's first frame begins, bytes.
+        recording_id: the recording that the message was read or replayed from; None of a live one.
     """
 
     payload: bytes
@@ -40,6 +46,12 @@ class Message(NamedTuple):
     flags: int
     reserved_value: int
     position: int
+    recording_id: int | None = None
+
+    @property
+    def length(self) -> int:
+        """Length of the payload in bytes."""
+        return len(self.payload)
 
 
 class MessageBuffer:

@@ -103,6 +103,14 @@ def parse_time(text: str, name: str = "time") -> int:
     return found
 
 
+def datetime_of_ms(timestamp_ms: int) -> datetime | None:
+    """Return milliseconds since 1970 as a datetime in UTC; None when negative or past year 9999."""
+    try:
+        return _EPOCH + timedelta(milliseconds=timestamp_ms) if timestamp_ms >= 0 else None
+    except OverflowError:
+        return None
+
+
 def format_time(time_ns: int) -> str:
     """Format nanoseconds since 1970 as ISO 8601 in UTC, with all nine digits of the second."""
     seconds, nanoseconds = divmod(time_ns, 1_000_000_000)

@@ -115,7 +115,7 @@ class Fragments:
     """Fragments of a stream; the messages that they complete go into `backlog`.
 
     Attributes:
-        recorded_as: session and stream id for the messages; None: those of the stream.
+        recorded_as: recording, session and stream id for the messages of a replay.
     """
 
     __slots__ = ("backlog", "deadline_ns", "fragment_limit", "recorded_as", "subscription")
@@ -126,7 +126,7 @@ class Fragments:
         backlog: MessageBuffer,
         fragment_limit: int,
         timeout_ns: int,
-        recorded_as: tuple[int, int] | None,
+        recorded_as: tuple[int, int, int] | None,
     ) -> None:
         self.subscription = subscription
         self.backlog = backlog

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 
 from aerotape.catalog import layout
@@ -14,6 +15,7 @@ from aerotape.channel_uri import ChannelUri, initial_position
 from aerotape.errors import CatalogError, ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.protocol import NULL_VALUE
+from aerotape.times import datetime_of_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,16 @@ class RecordingDescriptor:
     def is_active(self) -> bool:
         """Whether no stop position is set."""
         return self.stop_position == NULL_VALUE
+
+    @property
+    def start_time(self) -> datetime | None:
+        """When recording started, in UTC; None if the descriptor has no possible time."""
+        return datetime_of_ms(self.start_timestamp_ms)
+
+    @property
+    def stop_time(self) -> datetime | None:
+        """When it stopped, in UTC; None while it is active."""
+        return datetime_of_ms(self.stop_timestamp_ms)
 
     def encode(self) -> bytes:
         """Encode as the catalog stores it: no message header and no padding.
@@ -157,10 +169,12 @@ def max_position(descriptor: RecordingDescriptor) -> int:
 def extension_channel(recording: RecordingDescriptor, channel: str) -> str:
     """Return `channel` for a publication that continues at the end of a stopped recording.
 
-    >>> recording = client.list_recording(recording_id)
+    >>> recording = client.list_recording(0)
     >>> channel = aerotape.extension_channel(recording, "aeron:ipc")
-    >>> client.extend_recording(recording_id, channel, recording.stream_id)
+    >>> subscription_id = client.extend_recording(0, channel, recording.stream_id)
     >>> publication = client.aeron.add_exclusive_publication(channel, recording.stream_id)
+    >>> publication.position
+    192
 
     Raises:
         ConfigurationError: the recording has not stopped, or `channel` is not a channel URI.

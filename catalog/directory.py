@@ -12,6 +12,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
@@ -241,8 +242,25 @@ class StoredRecording:
         """Yield segment files that native code can open: these, or temporary copies."""
         yield list(segments)
 
+    @property
+    def start_time(self) -> datetime | None:
+        """When recording started, in UTC, as in the descriptor."""
+        return self.descriptor.start_time
+
+    @property
+    def stop_time(self) -> datetime | None:
+        """When it stopped, in UTC; None while it is active."""
+        return self.descriptor.stop_time
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.descriptor!r})"
+        # What the catalog has, without a look at the files.
+        of = self.descriptor
+        end = "(live)" if of.is_active else str(of.stop_position)
+        return (
+            f"<{type(self).__name__} {self.recording_id} {of.original_channel!r} "
+            f"stream_id={of.stream_id} session_id={of.session_id} "
+            f"positions={of.start_position}..{end}>"
+        )
 
 
 def recording_key(imported_from: int | None, recording_id: int) -> int:

@@ -201,9 +201,10 @@ class Image:
         """Release the image, as the destructor does."""
 
 # A message (reassembled from its fragments):
-# (payload, position after it, session_id, stream_id, term_id, term_offset, flags, reserved_value,
-# position); all from term_id on are those of the message's first frame.
-_Message = tuple[bytes, int, int, int, int, int, int, int, int]
+# The fields of `aerotape.message.Message`.
+_Message = tuple[bytes, int, int, int, int, int, int, int, int, int | None]
+# recording_id, session_id and stream_id of the messages of a replay.
+_RecordedAs = tuple[int, int, int]
 
 @final
 class MessageReader:
@@ -222,10 +223,10 @@ class MessageReader:
         fragment_limit: int = 10,
         limit_position: int | None = None,
         timeout_ns: int = 0,
-        recorded_as: tuple[int, int] | None = None,
+        recorded_as: _RecordedAs | None = None,
     ) -> list[_Message]:
         """Take up to `fragment_limit` fragments that begin before `limit_position` and return the
-        messages they complete, with the session and stream id `recorded_as` if given. With a
+        messages they complete, with the ids `recorded_as` if given. With a
         timeout, wait for the first message (interpreter released), unless no more can arrive:
         the image is closed or the limit reached. ClosedError once the image was released or taken
         over.
@@ -245,7 +246,7 @@ class Subscription:
         self,
         fragment_limit: int = 10,
         timeout_ns: int = 0,
-        recorded_as: tuple[int, int] | None = None,
+        recorded_as: _RecordedAs | None = None,
     ) -> list[_Message]:
         """Take up to `fragment_limit` fragments and return the messages they complete, with the
         session and stream id `recorded_as` if given. With a timeout, wait for the first one

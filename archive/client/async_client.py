@@ -14,7 +14,11 @@ from aerotape.archive.client.asynchronous.recordings import AsyncRecordingMethod
 from aerotape.archive.client.asynchronous.segments import AsyncSegmentMethods
 from aerotape.archive.client.asynchronous.streams import AsyncStreamMethods
 from aerotape.archive.client.client import ArchiveClient, ClientProperties, connect
-from aerotape.archive.client.connection import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ConnectOptions
+from aerotape.archive.client.connection import (
+    DEFAULT_KEEP_ALIVE_INTERVAL_NS,
+    ConnectOptions,
+    takes_connect_options,
+)
 from aerotape.context import AsyncClosing, Closing, Opening
 
 if TYPE_CHECKING:
@@ -25,12 +29,14 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Closing)
 
 
+@takes_connect_options
 def connect_async(**options: Unpack[ConnectOptions]) -> Opening[AsyncArchiveClient]:
     """Connect to an archive from an event loop.
 
-    >>> async with connect_async(aeron_dir=directory) as client:
+    >>> async with aerotape.connect_async(aeron_dir=aeron_dir) as client:
     ...     async for recording in client.list_recordings():
-    ...         print(recording)
+    ...         print(recording.recording_id, recording.original_channel)
+    0 aeron:ipc
 
     or ``client = await connect_async(…)``, and later ``await client.close()``. A thread connects;
     if the task is cancelled in the meantime, the connection is closed again.

@@ -10,7 +10,12 @@ from aerotape.archive.client.blocking.queries import QueryMethods
 from aerotape.archive.client.blocking.recordings import RecordingMethods
 from aerotape.archive.client.blocking.segments import SegmentMethods
 from aerotape.archive.client.blocking.streams import StreamMethods
-from aerotape.archive.client.connection import ConnectionSettings, ConnectOptions, prepare
+from aerotape.archive.client.connection import (
+    ConnectionSettings,
+    ConnectOptions,
+    prepare,
+    takes_connect_options,
+)
 from aerotape.archive.client.session.client_session import ClientSession
 from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.catalog.layout import version_string
@@ -71,6 +76,15 @@ class ArchiveClient(
 ):
     """A connection to an archive. Created by `connect`; thread-safe.
 
+    >>> subscription_id = client.start_recording("aeron:ipc", 2002)
+    >>> publication = client.aeron.add_publication("aeron:ipc", 2002)
+    >>> started = client.await_signal(aerotape.RecordingSignal.START)
+    >>> end = publication.send(b"hello")
+    >>> client.stop_recording("aeron:ipc", 2002)
+    >>> stopped = client.await_signal(aerotape.RecordingSignal.STOP)
+    >>> stopped.recording_id == started.recording_id
+    True
+
     Every request raises `ConfigurationError` for invalid arguments, before anything is sent;
     `ArchiveError` with the archive's error code, of a subclass for most codes, when it is refused;
     `AeronTimeoutError` when there is no response in time; and `ClosedError` when the archive went
@@ -129,8 +143,13 @@ class ArchiveClient(
             self._connecting.owned_aeron.close()
 
 
+@takes_connect_options
 def connect(**options: Unpack[ConnectOptions]) -> ArchiveClient:
     """Connect to an archive, Aeron's own or this package's.
+
+    >>> with aerotape.connect(aeron_dir=aeron_dir) as client:
+    ...     print(client.archive_version, len(list(client.list_recordings())))
+    1... 1
 
     Args:
         aeron: the Aeron client to use; it is left open. Default: a new one.

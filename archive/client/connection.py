@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from difflib import get_close_matches
+from functools import partial, wraps
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final, ParamSpec, TypedDict, TypeVar
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
 from aerotape.archive.client import arguments, channels
@@ -35,6 +37,38 @@ class ConnectOptions(TypedDict, total=False):
     credentials: bytes | Credentials | UserSecret
     on_challenge: Callable[[bytes], bytes] | None
     client_name: str
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def takes_connect_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Show the parameters of a function that takes `ConnectOptions` as its last ones.
+
+    Its signature has each of them with its default, and the TypeError for an unknown one names the
+    function and the most similar parameter.
+    """
+    *own, _ = inspect.signature(function).parameters.values()
+    signature = inspect.signature(prepare)
+    parameters = {each.name: each for each in (*own, *signature.parameters.values())}
+
+    @wraps(function)
+    def checked(*args: _P.args, **options: _P.kwargs) -> _R:
+        for name in options:
+            if name not in parameters:
+                similar = get_close_matches(name, parameters, n=1)
+                hint = f": did you mean {similar[0]}?" if similar else ""
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}"
+                )
+        return function(*args, **options)
+
+    returned = inspect.signature(function).return_annotation
+    checked.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        list(parameters.values()), return_annotation=returned
+    )
+    return checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ use rusteron_client::bindings as c;
 
 use crate::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED, MAX_MESSAGE_LENGTH, align};
 
-/// Session id and stream id of the recording that a stream replays.
-pub type RecordedAs = (i32, i32);
+/// Recording id, session id and stream id of the recording that a stream replays.
+pub type RecordedAs = (i64, i32, i32);
 
 /// The header of a message's first frame, as far as readers want it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Header {
     pub term_offset: i32,
     pub flags: u8,
     pub reserved_value: i64,
+    /// The recording that is replayed, if one is.
+    pub recording_id: Option<i64>,
 }
 
 impl Header {
@@ -31,7 +33,10 @@ impl Header {
     ) -> Self {
         // Copied out field by field: the C struct is packed.
         let frame = values.frame;
-        let (session_id, stream_id) = recorded_as.unwrap_or((frame.session_id, frame.stream_id));
+        let (recording_id, session_id, stream_id) = match recorded_as {
+            Some((recording_id, session_id, stream_id)) => (Some(recording_id), session_id, stream_id),
+            None => (None, frame.session_id, frame.stream_id),
+        };
         let frame_length = frame.frame_length;
         Self {
             position: end_position - align(frame_length.max(0) as usize) as i64,
@@ -41,6 +46,7 @@ impl Header {
             term_offset: frame.term_offset,
             flags: frame.flags,
             reserved_value: frame.reserved_value,
+            recording_id,
         }
     }
 }
@@ -162,6 +168,7 @@ impl Messages {
                     header.flags,
                     header.reserved_value,
                     header.position,
+                    header.recording_id,
                 )
                     .into_pyobject(py)?,
             );

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import wraps
+from html import escape
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
@@ -26,9 +28,10 @@ if TYPE_CHECKING:
 
     from aerotape._native import ChecksumName
     from aerotape.codecs.payloads import PayloadSchema
+    from aerotape.message import Message
     from aerotape.replay.offline.columns.payloads import Others
     from aerotape.replay.offline.read_mode import Mode
-    from aerotape.replay.offline.reader import Message, RecordingRange
+    from aerotape.replay.offline.reader import RecordingRange
     from aerotape.replay.offline.scope import ArchiveScope
     from aerotape.replay.statistics.model import Over, RecordingStatistics
     from aerotape.replay.statistics.plot import Panel
@@ -46,7 +49,14 @@ def _read_all(to_batches: Callable[_P, pyarrow.RecordBatchReader]) -> Callable[_
         return to_batches(*args, **kwargs).read_all()
 
     to_arrow.__name__ = to_arrow.__qualname__ = "to_arrow"
+    to_arrow.__annotations__ = {**to_batches.__annotations__, "return": "pyarrow.Table"}
+    to_arrow.__signature__ = signature(to_batches).replace(  # type: ignore[attr-defined]
+        return_annotation="pyarrow.Table"
+    )
     to_arrow.__doc__ = """Read the messages into an Arrow table in memory.
+
+    >>> recording.to_arrow(columns=["position", "length"]).to_pydict()
+    {'position': [0, 64, 128], 'length': [5, 6, 5]}
 
     Takes the arguments and raises the errors of `to_batches`, which suits long recordings.
     """
@@ -56,9 +66,33 @@ def _read_all(to_batches: Callable[_P, pyarrow.RecordBatchReader]) -> Callable[_
 class Recording(StoredRecording):
     """A recording of a directory as it was when the catalog was read.
 
+    >>> recording = aerotape.open_directory("recordings").recording(0)
+    >>> recording
+    <Recording 0 'aeron:ipc' stream_id=1001 session_id=... positions=0..192>
+    >>> recording.stop_time - recording.start_time
+    datetime.timedelta(...)
+
     `descriptor` is a snapshot; `recorded_position` is determined at first use and then stays, so
     that a job sees one end throughout. Get a new `Recording` to see a live one grow.
     """
+
+    def _repr_html_(self) -> str:
+        """Return a table of what the catalog has of it, as notebooks show it."""
+        of = self.descriptor
+        rows = {
+            "recording id": self.recording_id,
+            "channel": of.original_channel,
+            "stream id": of.stream_id,
+            "session id": of.session_id,
+            "source": of.source_identity,
+            "started": of.start_time,
+            "stopped": "live" if of.is_active else of.stop_time,
+            "positions": f"{of.start_position} to {'…' if of.is_active else of.stop_position}",
+        }
+        cells = (
+            f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>" for name, value in rows.items()
+        )
+        return f"<table>{''.join(cells)}</table>"
 
     @property
     def qualified_id(self) -> QualifiedId:
@@ -80,6 +114,11 @@ class Recording(StoredRecording):
         from_asqn: int | None = None,
     ) -> Iterator[Message]:
         """Iterate the messages that begin in a range of positions, and of times if given.
+
+        >>> for message in recording.messages(from_position=64):
+        ...     print(message.position, message.payload)
+        64 b'second'
+        128 b'third'
 
         Needs no pyarrow. Memory does not grow with the recording. Of a live recording, the
         iteration ends at `recorded_position`.
@@ -129,6 +168,10 @@ class Recording(StoredRecording):
         batch_bytes: int = 8_388_608,
     ) -> pyarrow.RecordBatchReader:
         """Return the messages as a stream of Arrow record batches; needs pyarrow.
+
+        >>> for batch in recording.to_batches(columns=["position", "payload"]):
+        ...     print(batch.num_rows, batch.schema.names)
+        3 ['position', 'payload']
 
         The stream can be read once; memory does not grow with the recording. It has Arrow's stream
         interface, which DuckDB, Polars, pandas and others accept.
@@ -187,6 +230,10 @@ class Recording(StoredRecording):
         progress: Callable[[int], object] | None = None,
     ) -> RecordingStatistics:
         """Count messages, their lengths, padding and gaps over positions or time.
+
+        >>> stats = recording.stats()
+        >>> stats.messages
+        3
 
         Args:
             from_position: as for `messages`, and so are `to_position`, `from_time` and `to_time`.
@@ -268,6 +315,10 @@ class Recording(StoredRecording):
 class ArchiveDirectory(StoredDirectory[Recording]):
     """A directory that holds an archive. No file stays open: each call reads it again.
 
+    >>> directory = aerotape.open_directory("recordings")
+    >>> [recording.recording_id for recording in directory.recordings()]
+    [0]
+
     Attributes:
         path: the directory.
     """
@@ -321,6 +372,10 @@ def open_directory(
     path: str | os.PathLike[str], storage: StorageOptions | Mapping[str, str] = NO_OPTIONS
 ) -> ArchiveDirectory:
     """Open an archive directory for reading; its archive may run.
+
+    >>> for recording in aerotape.open_directory("recordings").recordings():
+    ...     print(recording.recording_id, recording.recorded_position)
+    0 192
 
     Args:
         path: a local directory, or the URL of a copy in remote storage: ``s3://bucket/prefix``,

@@ -55,6 +55,10 @@ def scan_polars(
 ) -> polars.LazyFrame:
     """Return the messages of all recordings of an archive directory as a LazyFrame.
 
+    >>> frame = aerotape.scan_polars("recordings").select("position", "length").collect()
+    >>> frame.rows()
+    [(0, 5), (64, 6), (128, 5)]
+
     Filters on `recording_id`, `position` and `recorded_time` should be used rather than filters on
     other columns: only these save reading.
 

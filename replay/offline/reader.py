@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aerotape import _native
 from aerotape.catalog.directory import recording_key
@@ -25,6 +25,7 @@ from aerotape.catalog.segment.scan_range import ScanRange
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import argument
 from aerotape.frame_header import HEADER_LENGTH
+from aerotape.message import Message
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeRange
 from aerotape.url_path import UrlPath
@@ -38,40 +39,6 @@ if TYPE_CHECKING:
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 """All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""
-
-
-class Message(NamedTuple):
-    """One recorded message, reassembled from its fragments. Positions and lengths are bytes.
-
-    Attributes:
-        recording_id: id of its recording.
-        position: position of its first frame.
-        end_position: position after its last frame.
-        stream_id: of the recording.
-        session_id: of the recording's descriptor. With checksums, frames do not contain it.
-        term_id: of its first frame.
-        term_offset: of its first frame.
-        flags: of its first and last frame combined, as by Aeron's assemblers: 0xC0, and any
-            others that the publisher set.
-        reserved_value: of its first frame.
-        payload: the published bytes.
-    """
-
-    recording_id: int
-    position: int
-    end_position: int
-    stream_id: int
-    session_id: int
-    term_id: int
-    term_offset: int
-    flags: int
-    reserved_value: int
-    payload: bytes
-
-    @property
-    def length(self) -> int:
-        """Length of the payload in bytes."""
-        return len(self.payload)
 
 
 class Scan(Protocol):
@@ -262,8 +229,8 @@ def messages_of(part: RecordingRange, scan: Scan) -> Iterator[Message]:
     while (batch := scan.next_messages()) is not None:
         for position, end_position, term_id, term_offset, flags, reserved, payload in batch:
             yield Message(
-                part.recording_id, position, end_position, part.stream_id, part.session_id,
-                term_id, term_offset, flags, reserved, payload,
+                payload, end_position, part.session_id, part.stream_id, term_id, term_offset,
+                flags, reserved, position, part.recording_id,
             )  # fmt: skip
 
 

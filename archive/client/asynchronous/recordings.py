@@ -29,6 +29,9 @@ class AsyncRecordingMethods(AsyncRequests):
     ) -> int:
         """Record each stream that is published on a channel and stream id, now or later.
 
+        >>> subscription_id = await client.start_recording("aeron:ipc", 2001)
+        >>> await client.stop_recording("aeron:ipc", 2001)
+
         Args:
             channel: with a ``session-id`` parameter, only that session is recorded.
             source_location: "local" when the publications use the archive's media driver: they

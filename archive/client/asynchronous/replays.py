@@ -168,9 +168,12 @@ class AsyncReplayMethods(AsyncRequests):
     ) -> Opening[AsyncReplay]:
         """Replay a recording and return its messages.
 
-        >>> with client.replay(recording_id) as messages:
-        ...     for message in messages:
-        ...         print(message.position, len(message.payload))
+        >>> async with client.replay(0) as messages:
+        ...     async for message in messages:
+        ...         print(message.position, message.payload)
+        0 b'first'
+        64 b'second'
+        128 b'third'
 
         Args:
             position: the start, bytes: the beginning of a frame. None: the start of the recording.

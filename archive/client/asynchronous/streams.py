@@ -120,8 +120,8 @@ class AsyncStreamMethods(AsyncRequests):
     ) -> AsyncSignals:
         """Return an iterator over the signals that arrive from now on.
 
-        >>> with client.signals(RecordingSignal.START) as started:
-        ...     for signal in started:
+        >>> async with client.signals(RecordingSignal.START) as started:
+        ...     async for signal in started:
         ...         print(signal.recording_id, signal.position)
 
         Args:

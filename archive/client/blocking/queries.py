@@ -26,6 +26,10 @@ class QueryMethods(BlockingRequests):
     ) -> Iterator[RecordingDescriptor]:
         """Iterate over the recordings in the order of their ids, page by page.
 
+        >>> for recording in client.list_recordings():
+        ...     print(recording.recording_id, recording.stream_id, recording.stop_position)
+        0 1001 192
+
         Args:
             from_recording_id: the first id to be listed.
             count: the maximum number; None: no limit.

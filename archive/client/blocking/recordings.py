@@ -31,6 +31,9 @@ class RecordingMethods(BlockingRequests):
     ) -> int:
         """Record each stream that is published on a channel and stream id, now or later.
 
+        >>> subscription_id = client.start_recording("aeron:ipc", 2001)
+        >>> client.stop_recording("aeron:ipc", 2001)
+
         Args:
             channel: with a ``session-id`` parameter, only that session is recorded.
             source_location: "local" when the publications use the archive's media driver: they

@@ -170,9 +170,12 @@ class ReplayMethods(BlockingRequests):
     ) -> Replay:
         """Replay a recording and return its messages.
 
-        >>> with client.replay(recording_id) as messages:
+        >>> with client.replay(0) as messages:
         ...     for message in messages:
-        ...         print(message.position, len(message.payload))
+        ...         print(message.position, message.payload)
+        0 b'first'
+        64 b'second'
+        128 b'third'
 
         Args:
             position: the start, bytes: the beginning of a frame. None: the start of the recording.

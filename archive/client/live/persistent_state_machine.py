@@ -256,7 +256,7 @@ class PersistentStateMachine:
         self,
         replay: _native.Image,
         live: _native.Image,
-        recorded_as: tuple[int, int] | None,
+        recorded_as: tuple[int, int, int] | None,
     ) -> Task[bool]:
         """Return whether the live stream is joined; False when either of the two has ended."""
         self._enter(PersistentState.ATTEMPT_SWITCH)
@@ -341,7 +341,7 @@ class PersistentStateMachine:
         image: _native.Image,
         limit_position: int | None,
         slice_ns: int,
-        recorded_as: tuple[int, int] | None = None,
+        recorded_as: tuple[int, int, int] | None = None,
     ) -> None:
         wait_ns = min(slice_ns, self.slice_ns)
         self.backlog.take(

@@ -14,7 +14,12 @@ from typing import Final, Unpack
 from aerotape import _native
 from aerotape.aeron import Aeron
 from aerotape.archive.client import channels
-from aerotape.archive.client.connection import ConnectionSettings, ConnectOptions, prepare
+from aerotape.archive.client.connection import (
+    ConnectionSettings,
+    ConnectOptions,
+    prepare,
+    takes_connect_options,
+)
 from aerotape.archive.client.live.persistent_state_machine import (
     BUSY_SLICE_NS,
     PersistentStateMachine,
@@ -44,6 +49,7 @@ _COUNTERS: Final = ("State", "Join Difference", "Live Left Count", "Live Joined 
 _NO_DIFFERENCE: Final = -(1 << 63)
 
 
+@takes_connect_options
 def persistent_subscription(
     recording_id: int,
     live_channel: str,

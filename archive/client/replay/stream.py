@@ -89,7 +89,7 @@ class ReplayStream(ImageReader):
         end_position: where it has to end, bytes; None when it follows a live recording.
         replay_session_id: from the archive; None while it is not requested.
         backlog: messages that were read and not returned yet.
-        recorded_as: session and stream id of the recording, which its messages have.
+        recorded_as: recording, session and stream id, which its messages have.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ReplayStream(ImageReader):
         self.start_position = start_position
         self.end_position = end_position
         self.replay_session_id: int | None = None
-        self.recorded_as = recording.session_id, recording.stream_id
+        self.recorded_as = recording.recording_id, recording.session_id, recording.stream_id
         self.backlog = MessageBuffer()
         self._session = session
         self._timeout_ns = timeout_ns

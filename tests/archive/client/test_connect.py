@@ -128,7 +128,7 @@ def test_the_archive_stops(kind: Kind) -> None:
         replay = client.replay(made.recording_id)
         assert [next(replay).payload for _ in range(3)] == [sent[0] for sent in made.sent]
     started = time.monotonic()
-    with pytest.raises((ClosedError, aerotape.ReplayError)):
+    with pytest.raises((ClosedError, aerotape.errors.ReplayError)):
         next(replay)
     with pytest.raises((ClosedError, AeronTimeoutError)):
         client.get_archive_id()

@@ -96,7 +96,7 @@ def test_requests(archive: ServedArchive, client: aerotape.ArchiveClient) -> Non
             assert await asynchronous.list_recording(9999) is None
             listed = [each async for each in asynchronous.list_recordings()]
             assert listed == list(client.list_recordings())
-            with pytest.raises(aerotape.UnknownRecordingError, match="recording 9999"):
+            with pytest.raises(aerotape.errors.UnknownRecordingError, match="recording 9999"):
                 await asynchronous.stop_position(9999)
             with pytest.raises(ConfigurationError, match="recording_id"):
                 await asynchronous.stop_position(-1)

@@ -77,7 +77,7 @@ class History:
         is_conditional = self.chance.random() < 0.5
         try:
             place = journal.append(id, appended, expect=first - 1 if is_conditional else None)
-        except aerotape.SequenceConflictError as error:
+        except aerotape.errors.SequenceConflictError as error:
             assert is_conditional
             assert (error.expected, error.actual) == (first - 1, last) != (last, last)
             return

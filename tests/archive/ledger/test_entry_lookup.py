@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import aerotape
-from aerotape import SegmentError
 from aerotape.archive.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.codecs import entry as codec
+from aerotape.errors import SegmentError
+from aerotape.message import Message
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import Message
 
 MTU = 1_408
 SEGMENT_LENGTH = 131_072

@@ -20,7 +20,7 @@ from support.damage.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
 from support.damage.small_disk import SmallDisk
 
 import aerotape
-from aerotape import LedgerClosedError, LedgerError, QualifiedId, StorageError, _native
+from aerotape import LedgerError, QualifiedId, StorageError, _native
 from aerotape.archive.client.ledger.requests import await_ledger
 from aerotape.archive.ledger.metadata_store import FILE_NAME, MetadataStore
 from aerotape.archive.recording import removal
@@ -28,7 +28,7 @@ from aerotape.archive.security.users_file import Role, make_user, put_user
 from aerotape.catalog.mark.layout import FILE_NAME as MARK_FILE_NAME
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME
 from aerotape.codecs.generated.ledger_control import Reach
-from aerotape.errors import LedgerFencedError, LedgerPasswordError
+from aerotape.errors import LedgerClosedError, LedgerFencedError, LedgerPasswordError
 from aerotape.replay.offline.directory import open_directory
 
 PROPERTIES = {
@@ -137,15 +137,15 @@ def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage
                 with pytest.raises(LedgerPasswordError):
                     client.open_ledger_read_only(ledger, password)
             client.delete_ledger(ledger)
-            with pytest.raises(aerotape.UnknownLedgerError):
+            with pytest.raises(aerotape.errors.UnknownLedgerError):
                 client.ledger_info(ledger)
             lost.append(ledger)
         assert [info.id for info in client.list_ledgers(5)] == [
             each for each in known if each.scope_id == 5 and each not in lost
         ]
-        with pytest.raises(aerotape.LedgerClosedError):
+        with pytest.raises(aerotape.errors.LedgerClosedError):
             client.open_ledger_writer(ledger)
-        with pytest.raises(aerotape.UnknownLedgerError):
+        with pytest.raises(aerotape.errors.UnknownLedgerError):
             client.ledger_info(deleted.qualified_id)
     texts = [each.text for each in open_directory(tmp_path).mark_file().errors]
     assert any("rebuilt from the recordings of 8 ledgers, 4 of them open" in each for each in texts)
@@ -235,7 +235,7 @@ def test_an_archive_without_ledgers(driver: _native.MediaDriver, tmp_path: Path)
         assert list(client.list_ledgers()) == []
         assert list(client.list_recordings(scope_id=7)) == []
         for request in (client.ledger_info, client.sync_ledger, client.open_ledger):
-            with pytest.raises(aerotape.UnknownLedgerError):
+            with pytest.raises(aerotape.errors.UnknownLedgerError):
                 request(7)
         with client.replay(0, scope_id=0) as messages:
             assert len(list(messages)) == MESSAGES
@@ -329,13 +329,13 @@ def test_roles(driver: _native.MediaDriver, tmp_path: Path) -> None:
             writer.add(b"entry")
             writer.detach()
             for request in refused:
-                with pytest.raises(aerotape.UnauthorisedError):
+                with pytest.raises(aerotape.errors.UnauthorisedError):
                     request()
             assert entries(reader, QualifiedId(0, 7)) == [b"entry"]
             assert [info.id.ledger_id for info in reader.list_ledgers()] == [7]
             assert len(reader.scopes()) == 1
             assert list(reader.list_recordings(scope_id=9)) == []
-            with pytest.raises(aerotape.UnknownRecordingError):
+            with pytest.raises(aerotape.errors.UnknownRecordingError):
                 reader.start_replay(0, "aeron:ipc", 5, scope_id=9)
             assert recorder.open_ledger(7).is_closed
             admin.delete_ledger(7)
@@ -352,9 +352,9 @@ def test_an_authorisation_service(driver: _native.MediaDriver, tmp_path: Path) -
     """Requests for ledgers are of another protocol, which the service may refuse."""
     with running(driver, tmp_path, authorisation_service=ReadsOnly()) as client:
         assert list(client.list_recordings()) == []
-        with pytest.raises(aerotape.UnauthorisedError, match="CreateLedgerRequest"):
+        with pytest.raises(aerotape.errors.UnauthorisedError, match="CreateLedgerRequest"):
             client.create_ledger()
-        with pytest.raises(aerotape.UnauthorisedError):
+        with pytest.raises(aerotape.errors.UnauthorisedError):
             list(client.list_ledgers())
     assert not (tmp_path / FILE_NAME).exists()
 
@@ -440,7 +440,7 @@ def test_an_entry_that_lost_its_pages(
         else:
             reader = client.open_ledger(ledger)
             assert reader.last_add_confirmed == 9
-            with pytest.raises(aerotape.EntryDigestError, match="entry 2"):
+            with pytest.raises(aerotape.errors.EntryDigestError, match="entry 2"):
                 list(reader.read())
             assert len(list(reader.read(3))) == 7
 

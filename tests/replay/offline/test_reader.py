@@ -10,15 +10,16 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.errors import ConfigurationError
+from aerotape.message import Message
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import Message, recording_range
+from aerotape.replay.offline.reader import recording_range
 
 
 def expected(builder: SegmentBuilder) -> list[Message]:
     return [
         Message(
-            builder.recording_id, m.position, m.end_position, builder.stream_id,
-            builder.session_id, m.term_id, m.term_offset, m.flags, m.reserved_value, m.payload,
+            m.payload, m.end_position, builder.session_id, builder.stream_id, m.term_id,
+            m.term_offset, m.flags, m.reserved_value, m.position, builder.recording_id,
         )
         for m in builder.messages
     ]  # fmt: skip

@@ -206,7 +206,7 @@ def test_ids(client: aerotape.ArchiveClient) -> None:
     with pytest.raises(UnknownLedgerError) as missing:
         client.ledger_info(QualifiedId(12, 12))
     assert missing.value.ledger == QualifiedId(12, 12)
-    with pytest.raises(aerotape.QualifiedIdError):
+    with pytest.raises(aerotape.errors.QualifiedIdError):
         client.ledger_info("12")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 import aerotape
-from aerotape import LedgerClosedError, LedgerInUseError, UnconfirmedEntryError
+from aerotape.errors import LedgerClosedError, LedgerInUseError, UnconfirmedEntryError
 
 
 @dataclass

@@ -11,7 +11,8 @@ import pytest
 from support.daemon.archives import ServedArchive
 
 import aerotape
-from aerotape import LedgerClosedError, UnconfirmedEntryError, _native
+from aerotape import _native
+from aerotape.errors import LedgerClosedError, UnconfirmedEntryError
 
 
 @pytest.fixture

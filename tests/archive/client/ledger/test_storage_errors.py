@@ -14,7 +14,8 @@ from support.daemon.archives import serve
 from support.daemon.daemon import AerotapeArchive
 
 import aerotape
-from aerotape import LedgerError, LimitError
+from aerotape import LedgerError
+from aerotape.errors import LimitError
 
 
 def test_a_directory_that_is_gone() -> None:

@@ -14,11 +14,12 @@ from support.daemon.archives import ServedArchive
 from support.daemon.mirrored import running
 
 import aerotape
-from aerotape import ConfigurationError, UnconfirmedEntryError, aio
+from aerotape import ConfigurationError, aio
 from aerotape.archive.client.ledger.reading import LedgerReading, ReadPlan
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.waiting import Task
 from aerotape.codecs.entry import Entry
+from aerotape.errors import UnconfirmedEntryError
 
 TYPES = ("PD_JOURNAL", "VD_JOURNAL")
 

@@ -71,7 +71,7 @@ def test_stop_recording_session(client: aerotape.ArchiveClient) -> None:
             lambda: len(list(client.list_recordings_for_uri("", stream_id))) == 2, "the recordings"
         )
         client.stop_recording_session("aeron:ipc", stream_id, first.session_id)
-        with pytest.raises(aerotape.UnknownSubscriptionError):
+        with pytest.raises(aerotape.errors.UnknownSubscriptionError):
             client.stop_recording_session("aeron:ipc", stream_id, first.session_id)
         client.stop_recording_session("aeron:ipc", stream_id, second.session_id)
 

@@ -68,7 +68,7 @@ class History:
         is_conditional = self.chance.random() < 0.5
         try:
             place = self.writer.append(id, appended, expect=first - 1 if is_conditional else None)
-        except aerotape.SequenceConflictError:
+        except aerotape.errors.SequenceConflictError:
             return
         assert self.model.append(
             id,

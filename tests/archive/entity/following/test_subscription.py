@@ -58,7 +58,7 @@ def test_kinds_of_changes(client: aerotape.ArchiveClient) -> None:
         journal.append("a", events(1, 2, 3))
         journal.append("a", events(2, 3, 4, 6))
         journal.append("a", events(5))  # left out
-        with pytest.raises(aerotape.SequenceConflictError):
+        with pytest.raises(aerotape.errors.SequenceConflictError):
             journal.append("a", events(2), expect=1)
         journal.pointer("a")  # a mark
         deleted = journal.delete("a", 2)

@@ -146,7 +146,7 @@ def test_only_configured_channels_may_be_mirrors(pair: Callable[..., Pair]) -> N
     recorder, admin = two.client(Role.RECORD), two.client(Role.ADMIN)
     with pytest.raises(ArchiveError, match=r"unauthorised action: .* aerotape\.mirror\.channels"):
         recorder.declare_ledger("PD_JOURNAL", ledger, **options)
-    with pytest.raises(aerotape.UnknownLedgerError):
+    with pytest.raises(aerotape.errors.UnknownLedgerError):
         recorder.ledger_info(ledger)
     assert _code(lambda: recorder.declare_ledger("PD_JOURNAL", ledger, **options)) == (
         ErrorCode.UNAUTHORISED_ACTION
