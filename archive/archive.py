@@ -133,6 +133,11 @@ class Archive(Closing):
     ) -> Archive:
         """Start an archive and return once clients can connect to it.
 
+        >>> with aerotape.Archive.launch(dir="archive", properties=properties) as archive:
+        ...     with aerotape.connect(aeron_dir=archive.aeron_dir) as client:
+        ...         print(list(client.list_recordings()))
+        []
+
         Args:
             dir: the archive directory, created if missing; overrides ``aeron.archive.dir``.
             aeron_dir: the media driver's directory; overrides ``aeron.dir``.

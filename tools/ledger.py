@@ -1,7 +1,9 @@
 """Create, write, read and delete ledgers of a running archive.
 
-A ledger is a recording of numbered, checksummed entries with an id of 128 bits. Name it by
---ledger-qualified-name, or by --ledger-id and, for another scope than 0, --ledger-scope-id.
+A ledger is a recording of numbered, checksummed entries with an id of 128 bits. Name it by its
+number, with --ledger-scope-id for another scope than 0, or by its qualified name of 32 digits:
+
+    aerotape ledger add 7 'one entry' 'another one'
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from aerotape.tools._cli.group import run as run
 
 # The modules of the commands, in the order of the help.
 MODULES: Final = {
-    **dict.fromkeys(("create", "add", "sync", "open", "replace-mirror"), "writing"),
+    **dict.fromkeys(("create", "add", "sync", "close", "open", "replace-mirror"), "writing"),
     **dict.fromkeys(("read", "list", "scopes", "status"), "reading"),
     "delete": "removing",
     **dict.fromkeys(("import-archive", "replicate-archive"), "import_archive"),

@@ -7,6 +7,7 @@ authenticator has admitted the client and the authorisation service permits it.
 
 from __future__ import annotations
 
+import re
 import time
 from copy import copy
 from dataclasses import dataclass, field
@@ -154,12 +155,15 @@ class ControlSessionAdapter:
             if session.is_active:
                 self._handle(session, message)
         else:
-            name = type(message).__name__
-            self.services.errors.record("unauthorised request", f"{name} of {session}")
+            why = self.services.authorisation.why_refused(
+                message.SCHEMA_ID, message.TEMPLATE_ID, session.principal
+            )
+            action = _words(type(message).__name__)
+            self.services.errors.record("unauthorised request", f"{action} of {session}")
             session.send_error(
                 message.correlation_id,
                 ErrorCode.UNAUTHORISED_ACTION,
-                f"unauthorised action: {name}",
+                ": ".join(filter(None, ("unauthorised action", action, why))),
             )
 
     def _handle(self, session: ControlSession, message: Any) -> None:
@@ -285,3 +289,9 @@ def _why_invalid(version: int | None) -> str | None:
         f"invalid client version {version_string(version or 0)},"
         f" archive is {version_string(PROTOCOL_VERSION)}"
     )
+
+
+def _words(request: str) -> str:
+    """Return the name of a request's class as words: ``start recording``."""
+    name = re.sub(r"Request\d*$", "", request)
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()

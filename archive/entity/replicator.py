@@ -88,7 +88,7 @@ class Replicator(Closing):
         batch_records: int = DEFAULT_BATCH_RECORDS,
         batch_length: int = DEFAULT_BATCH_LENGTH,
         retry_s: float = DEFAULT_RETRY_S,
-        index_positions: bool = False,
+        index_positions: bool | None = None,
     ) -> None:
         """Create it; `run` connects.
 
@@ -101,7 +101,7 @@ class Replicator(Closing):
             retry_s: how long to retry after the archive or the store went away, seconds; 0: fail
                 at once.
             index_positions: have the store index events by position, for those who follow the topic
-                with it.
+                with it; None: if it can.
 
         Raises:
             ConfigurationError: it is not a topic's name.
@@ -288,7 +288,8 @@ class Replicator(Closing):
             # The lock survives a lost connection: it stays that of this replicator.
             self._owner = self._store.owner = self._owner or self._store.owner
             stack.enter_context(self._store.replicating())
-            if self._index_positions:
+            wanted = self._index_positions
+            if self._store.orders_events if wanted is None else wanted:
                 self._store.index_positions()
             self._pointers = self._store.pointers(self.topic)
             self._recordings, self._counters, self._listed_at = {}, {}, 0.0

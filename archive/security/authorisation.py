@@ -59,6 +59,14 @@ class DenyAllActions:
         return False
 
 
+class ExplainedAuthorisation(AuthorisationService, Protocol):
+    """A service that can say why it refuses; optional."""
+
+    def why_refused(self, protocol_id: int, action_id: int, encoded_principal: bytes, /) -> str:
+        """Return why a request that was refused just now is, for its client; may be empty."""
+        ...
+
+
 @dataclass(eq=False)
 class GuardedAuthorisation:
     """Calls an authorisation service; an exception that it raises refuses the request."""
@@ -84,3 +92,14 @@ class GuardedAuthorisation:
                 exception=error,
             )
             return False
+
+    def why_refused(self, protocol_id: int, action_id: int, encoded_principal: bytes) -> str:
+        """Return why the service refused a request, "" when it does not say."""
+        explain = getattr(self.service, "why_refused", None)
+        if explain is None:
+            return ""
+        try:
+            return str(explain(protocol_id, action_id, encoded_principal))
+        except Exception as error:
+            self.errors.record("authorisation service failed", str(error), exception=error)
+            return ""

@@ -37,7 +37,7 @@ from aerotape.archive.security.scram import (
     Answer,
     Verifier,
 )
-from aerotape.archive.security.users_file import Users, read_users
+from aerotape.archive.security.users_file import Role, Users, read_users
 from aerotape.archive.threads import ThreadNaming, show_thread_name, thread_name
 from aerotape.errors import ConfigurationError
 
@@ -50,6 +50,10 @@ _MAX_UNDECIDED = 10_000
 _MAX_CHECKS = 1_000
 _MAX_LIST_AGE_NS = 1_000_000_000
 _NONCE_LENGTH = 24
+_NO_CREDENTIALS = (
+    "this archive has users: connect as one, with --user and --secret-file or"
+    " credentials=aerotape.UserSecret(…)"
+)
 _UNBOUND = (
     "the proof names no address (c=ADDRESS): the client is older than this archive: update it, or"
     " send the secret in plain text"
@@ -244,11 +248,23 @@ class UsersGuard:
         user = self._file.users.get(_name(encoded_principal))
         return user is not None and user.role.allows(action_id, protocol_id)
 
+    def why_refused(self, protocol_id: int, action_id: int, encoded_principal: bytes, /) -> str:
+        """Return the user, its role and the least role that allows the action."""
+        name = _name(encoded_principal)
+        user = self._file.users.get(name)
+        if user is None:
+            return f"user {name!r} is no longer in the users file"
+        needed = [role.value for role in Role if role.allows(action_id, protocol_id)]
+        need = f", and it needs role {needed[0]}" if needed else ""
+        return f"user {name!r} has role {user.role.value}{need}"
+
     # ---- within -------------------------------------------------------------------------------
 
     def _begin(self, credentials: bytes) -> _State:
         """Begin to identify a client that can receive responses."""
         encoded_name, colon, secret = credentials.partition(b":")
+        if not credentials:
+            return _Decision(why="no credentials", advice=_NO_CREDENTIALS)
         if len(credentials) > MAX_CREDENTIALS_LENGTH or not encoded_name:
             return _Decision(why="credentials must be USER:SECRET or USER")
         user = _name(encoded_name)

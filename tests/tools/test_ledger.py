@@ -98,7 +98,7 @@ def test_the_life_of_a_ledger(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -
     assert [row["qualified_name"] for row in listed] == [NAME]
     table = ledger.text("list", "--ledger-scope-id", SCOPE)
     assert all(text in table for text in (NAME, str(SCOPE), str(NUMBER), "VD_JOURNAL"))
-    assert ledger.json("open", *ids)["state"] == "CLOSED"
+    assert ledger.json("close", *ids)["state"] == "CLOSED"
     status = ledger.json("status", *ids)
     assert (status["state"], status["last_add_confirmed"], status["length_bytes"]) == (
         "CLOSED",
@@ -111,6 +111,24 @@ def test_the_life_of_a_ledger(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -
     assert ledger.json("delete", "--yes", *ids)["deleted"] is True
     unknown = ledger.error("status", *ids)
     assert f"unknown ledger {NAME}: `aerotape ledger list --ledger-scope-id {SCOPE}`" in unknown
+
+
+def test_a_ledger_is_named_by_an_argument(ledger: Ledger) -> None:
+    """By its number, or by its qualified name; not by an option, too."""
+    name = f"{82:032x}"
+    assert ledger.json("create", 82)["qualified_name"] == name
+    assert ledger.json("add", 82, "7", "8")["entries_added"] == 2
+    assert ledger.json("add", name, "9")["last_entry_id"] == 2
+    assert ledger.text("read", name) == "0 7\n1 8\n2 9\n"
+    assert re.search(r"^created: +20\d\d-\d\d-\d\d ", ledger.text("status", 82), re.MULTILINE)
+    twice = ledger.error("status", 82, "--ledger-id", 82, code=2)
+    assert "LEDGER 82 and an option name a ledger: give one of them" in twice
+    neither = ledger.error("status", "orders", code=2)
+    assert "LEDGER 'orders' is neither a number nor a qualified name" in neither
+    assert "give LEDGER" in ledger.error("status", code=2)
+    # In another scope, and with the name that BookKeeper has for closing.
+    ledger.json("create", 3, "--ledger-scope-id", 9)
+    assert ledger.json("open", 3, "--ledger-scope-id", 9)["state"] == "CLOSED"
 
 
 def test_a_generated_id(ledger: Ledger) -> None:

@@ -99,9 +99,10 @@ def ascii_text(text: str) -> str:
 def channel(text: str) -> str:
     """Check a channel URI before it is sent."""
     try:
-        ChannelUri.parse(ascii_text(text))
+        ChannelUri.parse(ascii_text(text)).check_addresses()
     except ConfigurationError as error:
-        raise argparse.ArgumentTypeError(f"{error}; for example aeron:ipc") from None
+        example = "aeron:udp?endpoint=localhost:4000" if "udp" in text else "aeron:ipc"
+        raise argparse.ArgumentTypeError(f"{error}; for example {example}") from None
     return text
 
 

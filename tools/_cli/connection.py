@@ -21,6 +21,7 @@ from aerotape.tools._cli.arguments import (
     int32,
     property_duration_ns,
 )
+from aerotape.tools._cli.help.connection_options import DESCRIPTION, TITLE
 from aerotape.tools._cli.output import note
 from aerotape.tools._cli.secrets import read_secret, read_secret_file
 from aerotape.units import parse_size
@@ -53,11 +54,15 @@ SECRET_FILE: Final = "aerotape.secret.file"
 CREDENTIALS_FILE: Final = "aerotape.credentials.file"
 
 
-def add_connection_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the connection to the archive."""
-    group = parser.add_argument_group(
-        "connection", "Options that are not given are taken from -D, then from the environment."
-    )
+def add_connection_options(
+    parser: argparse.ArgumentParser, description: str = DESCRIPTION
+) -> None:
+    """Add the options of the connection to the archive.
+
+    Args:
+        description: of their group in the help; with the default, the help has only this.
+    """
+    group = parser.add_argument_group(TITLE, description)
     group.add_argument("--aeron-dir", metavar="DIR", help=_AERON_DIR_HELP)
     group.add_argument(
         "--control-channel",

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Final, NoReturn, Protocol, cast
+from typing import IO, Any, Final, NoReturn, Protocol, cast
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
@@ -46,6 +46,7 @@ from aerotape.tools._cli.exit_codes import (
     EXIT_TERMINATED,
     EXIT_USAGE,
 )
+from aerotape.tools._cli.help.connection_options import without_connection_options
 
 _MORE: Final = """See `aerotape COMMAND --help` for the arguments of a command.
 Results go to standard output, everything else to standard error.
@@ -101,19 +102,24 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         _discard_stdout()
         return EXIT_BROKEN_PIPE
+    except OSError as error:  # of standard output: a help, or what was still in its buffer
+        _discard_stdout()
+        return _report("", error, verbose=False)
 
 
 def _open_standard_streams() -> None:
     """Open standard streams that the caller has closed on the null device.
 
-    Otherwise the next file that is opened would get the descriptor of a standard stream.
+    Otherwise the next file that is opened would get the descriptor of a standard stream. Reading
+    from it or writing to it fails as it does on a closed one, but diagnostics are dropped.
     """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
+    modes = (("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_RDWR))
+    for number, (name, access) in enumerate(modes):
         try:
             os.fstat(number)
         except OSError:
             # The lowest free descriptor, so this one; child processes inherit it.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+            os.set_inheritable(os.open(os.devnull, access), True)
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
@@ -150,7 +156,8 @@ def _dispatch(arguments: list[str]) -> int:
     parser = _top_parser()
     top = parser.parse_args(arguments)
     if top.command is None:
-        parser.error("a command is required")
+        parser.print_help()
+        return EXIT_OK
     file = command_files().get(top.command)
     if file is None:
         from aerotape.tools._cli.help.did_you_mean import hint
@@ -175,13 +182,26 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, without the usage."""
+    """A parser whose errors are one line, without the usage. Options are not abbreviated."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **settings})
+
+    def format_help(self) -> str:
+        with without_connection_options(self):
+            return super().format_help()
+
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+        # argparse's own ignores that a help could not be written.
+        file = file or sys.stderr
+        file.write(message)
+        file.flush()
 
     def error(self, message: str) -> NoReturn:
-        from aerotape.tools._cli.help.did_you_mean import hint_for
+        from aerotape.tools._cli.help.did_you_mean import hint_for, without_values
 
         start = error_prefix(f"{self.prog}: error:", sys.stderr)
-        text = printable(message + hint_for(message, self))
+        text = printable(without_values(message) + hint_for(message, self))
         write_styled(f"{start} {text} (see `{self.prog} --help`)\n", sys.stderr)
         self.exit(EXIT_USAGE)
 
@@ -243,7 +263,8 @@ def _report(command: str, error: Exception, verbose: bool) -> int:
         traceback.print_exception(error)
     # Always one line, so that scripts and logs can rely on it.
     text = printable(" ".join(_message(error).split())) or type(error).__name__
-    prefix = error_prefix(f"aerotape {command}:", sys.stderr)
+    start = f"aerotape {command}".rstrip()
+    prefix = error_prefix(f"{start}:", sys.stderr)
     write_styled(f"{prefix} {text}\n", sys.stderr)
     return EXIT_USAGE if isinstance(error, ConfigurationError) else EXIT_FAILURE
 

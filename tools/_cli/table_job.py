@@ -6,9 +6,12 @@ import argparse
 import dataclasses
 import logging
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.directory import key_name
@@ -156,22 +159,47 @@ def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table])
     table = open_table(options.read.storage)
     if args.dry_run:
         return _dry_run(options, table, args)
-    if args.watch is not None:
-        return _watch(options, table, args)
-    with _progress() as on_progress:
-        report = convert(
-            options,
-            table,
-            master=args.master,
-            on_progress=on_progress,
-            whole_log=args.verbose,
-        )
+    with _announced_stop():
+        if args.watch is not None:
+            return _watch(options, table, args)
+        with _progress() as on_progress:
+            report = convert(
+                options,
+                table,
+                master=args.master,
+                on_progress=on_progress,
+                whole_log=args.verbose,
+            )
     _note_partition_bytes(report.term_length, options, args)
     _print(report, args)
     for recording in report.recordings:
         _print_problems(recording)
     is_whole = not any(each.error is not None or each.warnings for each in report.recordings)
     return EXIT_OK if is_whole else EXIT_DATA_SUSPECT
+
+
+@contextmanager
+def _announced_stop() -> Iterator[None]:
+    """Report at once that a signal ends the job: Spark may take many seconds to do so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if callable(handler)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        note("stopping")
+        handler = before[signal.Signals(number)]
+        signal.signal(number, handler)
+        handler(number, frame)
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _job_options(args: argparse.Namespace) -> JobOptions:

@@ -32,6 +32,7 @@ _IGNORED: Final = (
     "payload_metadata",
     "expire_after_ns",
 )
+_EVENT_NAMES: Final = frozenset({"seqnr", "tags", "payloadtype", "payload"})
 _SHOWN: Final = 100
 
 
@@ -67,7 +68,8 @@ def add_commands(commands: Commands) -> None:
 def _append(args: argparse.Namespace) -> None:
     """Append events to a journal, all or none.
 
-    An event is a JSON object, like {"seq_nr": 1, "payload": {"price": 3}}, with
+    An event is its payload, any JSON value, like {"price": 3}. A JSON object that has one of the
+    following members is an event with more than its payload, like {"tags": ["x"], "payload": 3}:
 
       seq_nr        its sequence number; without one in any event: after the last event, also if
                     others append at the same time
@@ -167,12 +169,21 @@ def _given(texts: list[str]) -> Iterator[dict[str, Any]]:
 def _fields(text: str, name: str) -> dict[str, Any]:
     with _refused(text, name, "EVENT"):
         text.encode()
-        members = _native.json_members(text)
+        # Only an object can be more than a payload; `{}` is an event without one.
+        members = _native.json_members(text) if text.lstrip().startswith("{") else {"": ""}
+        if members and not _EVENT_NAMES & {_plain_name(each) for each in members}:
+            _native.check_json(text.encode())
+            return {"payload": text.strip()}
         return {
             key: value if key == "payload" else json.loads(value)
             for key, value in members.items()
             if key not in _IGNORED
         }
+
+
+def _plain_name(member: str) -> str:
+    """Return a name by which `seqNr` is a misspelt `seq_nr`, not a member of a payload."""
+    return member.replace("_", "").lower()
 
 
 def _parsed(text: str, name: str) -> Any:
@@ -208,7 +219,11 @@ def _event(fields: dict[str, Any], number: int) -> Event:
 
     unknown = sorted(set(fields) - set(_KEYS))
     if unknown:
-        raise ConfigurationError(f"event with {unknown[0]!r}: expected {', '.join(_KEYS)}", "EVENT")
+        raise ConfigurationError(
+            f"event with {unknown[0]!r}: expected {', '.join(_KEYS)}; a payload with one of these "
+            'members is given as {"payload": …}',
+            "EVENT",
+        )
     kind = fields.get("payload_type", "json" if "payload" in fields else "none")
     given: str = fields.get("payload", "null")
     payload: bytes | None = None

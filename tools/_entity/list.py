@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import integer
@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from aerotape.archive.client.client import ArchiveClient
     from aerotape.archive.entity.stores.base import EntityStore
 
+_MOST_IDS: Final = 1_000
+
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "list", _list)
-    parser.add_argument("--topic", metavar="T", help="list the ids of this topic; needs --store")
+    parser.add_argument(
+        "--topic",
+        metavar="T",
+        help="list the ids of this topic; without --store, all of its recordings are read",
+    )
     parser.add_argument(
         "--store",
         metavar="URL",
@@ -35,7 +41,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _list(args: argparse.Namespace) -> None:
-    """List the topics of the archive, or of a store; with --topic, the ids of a store's topic.
+    """List the topics of the archive, or of a store; with --topic, the ids of a topic.
 
     Ids are ordered by their bytes, in a Cassandra store by segment first.
     """
@@ -46,15 +52,12 @@ def _list(args: argparse.Namespace) -> None:
         raise ConfigurationError("--after and --limit are for ids: give --topic", "--topic")
     if args.topic is not None:
         check_topic(args.topic)
-        if args.store is None:
-            raise ConfigurationError(
-                f"--topic {args.topic} without --store: recordings have no index of ids; give the "
-                "store of the topic's replicator",
-                "--store",
-            )
     if args.store is None:
         with connect(args) as client:
-            emit(_recorded(client), args, "no topics")
+            if args.topic is None:
+                emit(_recorded(client), args, "no topics")
+            else:
+                emit(_recorded_ids(client, args), args, "no ids")
         return
     with open_store(args.store) as store:
         if args.topic is None:
@@ -81,6 +84,41 @@ def _recorded(client: ArchiveClient) -> Iterator[Row]:
         }
 
 
+def _recorded_ids(client: ArchiveClient, args: argparse.Namespace) -> list[Row]:
+    """Return the ids of a topic from its recordings, with what the store of a replicator has."""
+    from aerotape.archive.entity.following.changes import TopicAppend, TopicDelete
+    from aerotape.archive.entity.topic import existing_recordings_of
+
+    existing_recordings_of(args.topic, client.list_recordings())
+    found: dict[str, dict[str, Any]] = {}
+    with (
+        client.entities(args.topic) as entities,
+        entities.subscribe("beginning", until_caught_up=True) as changes,
+    ):
+        for change in changes:
+            row = found.setdefault(change.id, {"seq_nr": 0, "deleted_to": None, "expires_ms": None})
+            row["partition"] = change.partition
+            if isinstance(change, TopicAppend):
+                last = change.events[-1]
+                row |= {"seq_nr": last.event.seq_nr, "updated_ms": last.timestamp_ms}
+                row["expires_ms"] = (
+                    None
+                    if last.expire_after_ns is None
+                    else last.timestamp_ms + last.expire_after_ns // 1_000_000
+                )
+            elif isinstance(change, TopicDelete):
+                row |= {"deleted_to": change.to_seq_nr, "updated_ms": change.timestamp_ms}
+            else:
+                del found[change.id]
+    after = None if args.after is None else args.after.encode()
+    ids = sorted((id for id in found if after is None or id.encode() > after), key=str.encode)
+    names = ("partition", "seq_nr", "deleted_to", "updated_ms", "expires_ms")
+    return [
+        {"key": id, **{name: found[id][name] for name in names}}
+        for id in ids[: _most(args)]
+    ]
+
+
 def _stored(store: EntityStore) -> Iterator[Row]:
     for topic in store.topics():
         pointers = store.pointers(topic).values()
@@ -92,7 +130,7 @@ def _ids(store: EntityStore, args: argparse.Namespace) -> Iterator[Row]:
     from aerotape.archive.entity.stores.copying import pointers_of
 
     pointers_of(store, args.topic)  # refuses an unknown topic
-    for id, head in store.ids(args.topic, args.after, 1000 if args.limit is None else args.limit):
+    for id, head in store.ids(args.topic, args.after, _most(args)):
         yield {
             "key": id,
             "partition": head.partition,
@@ -101,6 +139,10 @@ def _ids(store: EntityStore, args: argparse.Namespace) -> Iterator[Row]:
             "updated_ms": head.updated_ms,
             "expires_ms": head.expires_ms,
         }
+
+
+def _most(args: argparse.Namespace) -> int:
+    return _MOST_IDS if args.limit is None else int(args.limit)
 
 
 def _limit(text: str) -> int:

@@ -34,8 +34,9 @@ def add_commands(commands: Commands) -> None:
     )
     parser.add_argument(
         "--index-positions",
-        action="store_true",
-        help="have the store index all events by position, once and for all: for `follow --store`",
+        action=argparse.BooleanOptionalAction,
+        help="whether the store indexes all events by position, for `follow --store`; storing them "
+        "takes a tenth longer (default: if it can, which Cassandra cannot)",
     )
     add_connection_options(parser)
 

@@ -26,18 +26,15 @@ from aerotape.tools._journal.segments import RestoredSegments, SegmentLayout
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.message import Message
-    from aerotape.replay.offline.reader import Message as StoredMessage
 
-    RecordedMessage = StoredMessage | Message
-
-Messages = Iterator["RecordedMessage"]
+Messages = Iterator["Message"]
 Export = Callable[[Path, Messages], tuple[int, AerotapeError | None]]
 """Writes the messages into a folder. Returns the number of records that were written, and why the
 one after them was not."""
 
 
 def plan(
-    messages: Callable[[], Generator[RecordedMessage, None, None]],
+    messages: Callable[[], Generator[Message, None, None]],
     recording: RecordingDescriptor,
     *,
     name: str | None,
@@ -179,5 +176,5 @@ def _convert(
     return records, None
 
 
-def _at(message: RecordedMessage, error: AerotapeError) -> AerotapeError:
+def _at(message: Message, error: AerotapeError) -> AerotapeError:
     return JournalError(f"position {message.position}: {error}")

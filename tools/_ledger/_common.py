@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError, QualifiedIdError
 from aerotape.qualified_id import QualifiedId
 from aerotape.tools._cli.arguments import uint64
 from aerotape.tools._cli.connection import add_connection_options
 from aerotape.tools._cli.group import Commands, add_command
+from aerotape.tools._cli.output import emit
 from aerotape.tools._cli.secrets import read_secret
+from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
     from aerotape.archive.client.ledger.requests import LedgerInfo
@@ -24,6 +26,9 @@ def add_ledger_command(
     parser = add_command(commands, name, run_it)
     add_connection_options(parser)
     return parser
+
+
+_MOST_DIGITS: Final = 20  # of a number; a qualified name has 32
 
 
 def qualified_name(text: str) -> QualifiedId:
@@ -42,7 +47,14 @@ def add_scope_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ledger_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a ledger."""
+    """Add the argument and the options that name a ledger."""
+    parser.add_argument(
+        "ledger",
+        metavar="LEDGER",
+        nargs="?",
+        help="its number, in scope 0 or that of --ledger-scope-id, or its qualified name; without "
+        "it, the options name the ledger",
+    )
     add_scope_option(parser)
     parser.add_argument(
         "--ledger-id", metavar="N", type=uint64, help="the number of the ledger in its scope"
@@ -69,6 +81,11 @@ def password_of(args: argparse.Namespace) -> bytes:
     return b"" if args.password_file is None else read_secret(args.password_file)
 
 
+def has_ledger_options(args: argparse.Namespace) -> bool:
+    """Return whether an option names the ledger."""
+    return args.ledger_id is not None or args.ledger_qualified_name is not None
+
+
 def given_ledger(args: argparse.Namespace) -> QualifiedId | None:
     """Return the ledger that the options name; None when they name none.
 
@@ -78,6 +95,21 @@ def given_ledger(args: argparse.Namespace) -> QualifiedId | None:
     """
     named: QualifiedId | None = args.ledger_qualified_name
     scope_id, ledger_id = args.ledger_scope_id, args.ledger_id
+    if args.ledger is not None:
+        if has_ledger_options(args):
+            raise ConfigurationError(
+                f"LEDGER {args.ledger} and an option name a ledger: give one of them", "LEDGER"
+            )
+        try:
+            if len(args.ledger) <= _MOST_DIGITS:
+                ledger_id = uint64(args.ledger)
+            else:
+                named = qualified_name(args.ledger)
+        except argparse.ArgumentTypeError as error:
+            raise ConfigurationError(
+                f"LEDGER {args.ledger!r} is neither a number nor a qualified name: {error}",
+                "LEDGER",
+            ) from None
     if named is None:
         if ledger_id is None:
             if scope_id is not None:
@@ -107,7 +139,7 @@ def required_ledger(args: argparse.Namespace) -> QualifiedId:
     ledger = given_ledger(args)
     if ledger is None:
         raise ConfigurationError(
-            "no ledger is named: give --ledger-id or --ledger-qualified-name", "--ledger-id"
+            "no ledger is named: give LEDGER, --ledger-id or --ledger-qualified-name", "LEDGER"
         )
     return ledger
 
@@ -119,6 +151,19 @@ def id_row(ledger: QualifiedId) -> dict[str, Any]:
         "ledger_id": str(ledger.ledger_id),
         "qualified_name": str(ledger),
     }
+
+
+def emit_info(info: LedgerInfo, args: argparse.Namespace) -> None:
+    """Print all that is known of a ledger."""
+    row = info_row(info)
+    if not args.json:
+        row = {
+            ("created" if name == "created_ms" else name): (
+                time_text(value) if name == "created_ms" else value
+            )
+            for name, value in row.items()
+        }
+    emit(row, args)
 
 
 def info_row(info: LedgerInfo) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from aerotape.tools._ledger._common import (
     add_ledger_options,
     add_password_option,
     add_scope_option,
+    emit_info,
     id_row,
     info_row,
     password_of,
@@ -180,6 +181,6 @@ def _status(args: argparse.Namespace) -> None:
     with connect(args) as client:
         descriptor = imported_recording(client, ledger)
         if descriptor is None:
-            emit(info_row(client.ledger_info(ledger)), args)
+            emit_info(client.ledger_info(ledger), args)
         else:
             emit(imported_row(ledger, descriptor), args)

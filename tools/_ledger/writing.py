@@ -1,4 +1,4 @@
-"""`create`, `add`, `sync`, `open` and `replace-mirror`: actions that change a ledger."""
+"""`create`, `add`, `sync`, `close` and `replace-mirror`: actions that change a ledger."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from aerotape.tools._ledger._common import (
     add_ledger_command,
     add_ledger_options,
     add_password_option,
+    emit_info,
     given_ledger,
+    has_ledger_options,
     id_row,
-    info_row,
     password_of,
     required_ledger,
 )
@@ -71,13 +72,13 @@ def add_commands(commands: Commands) -> None:
     add_password_option(create)
 
     add = add_ledger_command(commands, "add", _add)
+    add_ledger_options(add)
     add.add_argument(
         "payloads",
         metavar="PAYLOAD",
         nargs="*",
         help="the text of an entry; without any, each line of standard input is one",
     )
-    add_ledger_options(add)
     add.add_argument("--close", action="store_true", help="close the ledger afterwards")
     add.add_argument(
         "--take-over",
@@ -88,9 +89,10 @@ def add_commands(commands: Commands) -> None:
 
     add_ledger_options(add_ledger_command(commands, "sync", _sync))
 
-    open_ = add_ledger_command(commands, "open", _open)
-    add_ledger_options(open_)
-    add_password_option(open_)
+    for name in ("close", "open"):  # BookKeeper's name is open
+        close = add_ledger_command(commands, name, _close)
+        add_ledger_options(close)
+        add_password_option(close)
 
     replace = add_ledger_command(commands, "replace-mirror", _replace_mirror)
     add_ledger_options(replace)
@@ -122,11 +124,13 @@ def _create(args: argparse.Namespace) -> None:
             ack_quorum=args.ack_quorum,
             mirrors=args.mirrors,
         )
-        emit(info_row(client.ledger_info(created)), args)
+        emit_info(client.ledger_info(created), args)
 
 
 def _add(args: argparse.Namespace) -> None:
     """Add entries to an open ledger and wait for their acknowledgement."""
+    if has_ledger_options(args) and args.ledger is not None:
+        args.ledger, args.payloads = None, [args.ledger, *args.payloads]
     ledger = required_ledger(args)
     if args.password_file == "-" and not args.payloads:
         raise ConfigurationError(
@@ -167,11 +171,14 @@ def _sync(args: argparse.Namespace) -> None:
     emit({**id_row(ledger), "last_add_confirmed": last}, args)
 
 
-def _open(args: argparse.Namespace) -> None:
-    """Recover a ledger: stop its writer, confirm what is recorded, and close it permanently."""
+def _close(args: argparse.Namespace) -> None:
+    """Close a ledger permanently: stop its writer and confirm what is recorded.
+
+    `open` is the same: BookKeeper's name for it, because it recovers a ledger whose writer is gone.
+    """
     ledger = required_ledger(args)
     with connect(args) as client, client.open_ledger(ledger, password_of(args)) as reader:
-        emit(info_row(reader.refresh()), args)
+        emit_info(reader.refresh(), args)
 
 
 def _replace_mirror(args: argparse.Namespace) -> None:
@@ -179,4 +186,4 @@ def _replace_mirror(args: argparse.Namespace) -> None:
     ledger = required_ledger(args)
     with connect(args) as client:
         client.replace_mirror(ledger, args.mirror, args.replacement, is_lost=args.lost)
-        emit(info_row(client.ledger_info(ledger)), args)
+        emit_info(client.ledger_info(ledger), args)

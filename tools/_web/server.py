@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import socket
 import ssl
 import threading
 from typing import Final
 
 import uvicorn
 
-from aerotape.errors import ConfigurationError
+from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools._cli.daemon.logs import log_to_standard_error
 from aerotape.tools._cli.daemon.stop_signals import StopSignals
-from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
+from aerotape.tools._cli.exit_codes import EXIT_OK
 from aerotape.tools._cli.output import emit_line
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.service import WebSettings, create_app
@@ -41,6 +42,7 @@ def serve(
 
     Raises:
         ConfigurationError: the users file or the certificate is refused.
+        AerotapeError: the address is in use, or not of this machine.
     """
     log_to_standard_error("web", logging.WARNING)
     config = uvicorn.Config(
@@ -58,20 +60,18 @@ def serve(
     )
     try:
         config.load()
-        socket = config.bind_socket()
     except (OSError, ssl.SSLError) as error:
-        where = settings.certificate or f"{settings.host}:{settings.port}"
-        raise ConfigurationError(f"cannot serve with {where}: {error}", "--http") from None
-    except SystemExit:  # uvicorn has logged why
-        return EXIT_FAILURE
+        raise ConfigurationError(
+            f"cannot serve with {settings.certificate}: {error}", "--certificate"
+        ) from None
+    listening = _listen(settings.host, settings.port)
     stop = StopSignals()
-    socket.listen(_BACKLOG)  # requests wait until the server runs
-    host, port = socket.getsockname()[:2]
+    host, port = listening.getsockname()[:2]
     scheme = "http" if settings.certificate is None else "https"
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
     emit_line({"event": "ready", "url": url}, f"web service ready: {url}", args)
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([socket],), name="web-server")
+    thread = threading.Thread(target=server.run, args=([listening],), name="web-server")
     thread.start()
     while thread.is_alive() and not stop.wait(_CHECK_INTERVAL_S):
         if args.parent not in (None, os.getppid()):
@@ -79,3 +79,17 @@ def serve(
     server.should_exit = True
     thread.join()
     return EXIT_OK
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Open the port; requests wait until the server runs."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        where = f"[{host}]:{port}" if family == socket.AF_INET6 else f"{host}:{port}"
+        # create_server adds the address to the system's text.
+        reason = (error.strerror or str(error)).partition(" (while")[0]
+        raise AerotapeError(
+            f"cannot listen on {where}: {reason}; --http [HOST:]PORT names another address or port"
+        ) from None

@@ -21,7 +21,6 @@ from aerotape.tools._cli.output import Json, emit_line, json_number, note, refus
 if TYPE_CHECKING:
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.message import Message
-    from aerotape.replay.offline.reader import Message as RecordedMessage
 
 _STDOUT: Final = 1
 
@@ -77,7 +76,7 @@ class Printer:
             refuse_terminal(f"--format {args.format}", "use --format text")
         self._schema = _read_schema(args)
 
-    def print(self, message: Message | RecordedMessage, **others: object) -> bool:
+    def print(self, message: Message, **others: object) -> bool:
         """Print a message, with --json in a row that has `others`, too; return whether it was."""
         if self._is_binary:
             if self._args.format == "length":
@@ -107,7 +106,7 @@ class Printer:
         return payload.decode(errors="backslashreplace")
 
 
-def message_row(message: Message | RecordedMessage) -> dict[str, Any]:
+def message_row(message: Message) -> dict[str, Any]:
     """Return the row of a message, for --json."""
     return {
         "position": message.position,

@@ -24,7 +24,7 @@ from aerotape.tools._cli.output import note
 from aerotape.tools.messages._printing import Printer, add_printing_options, flush
 
 if TYPE_CHECKING:
-    from aerotape.replay.offline.reader import Message
+    from aerotape.message import Message
 
 _POLL_S: Final = 0.2
 

@@ -72,7 +72,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="send N messages per second, without making up for pauses",
     )
     parser.add_argument(
-        "--exclusive", action="store_true", help="use a publication with a dedicated session"
+        "--exclusive",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="use a publication with a dedicated session, and so a recording (the default), or "
+        "share that of other clients",
     )
     parser.add_argument(
         "--timeout",

@@ -91,7 +91,12 @@ class EntityStore(Closing, ABC):
     """A store, open. Its methods raise EntityStoreError if it does not respond.
 
     Reads are allowed from any thread; writes and the lock belong to one thread.
+
+    Attributes:
+        orders_events: whether it can order the events of a topic by position.
     """
+
+    orders_events = False
 
     def __init__(self, url: str, options: StoreOptions, writable: bool) -> None:
         """Set the options; subclasses connect and call `_prepare`."""

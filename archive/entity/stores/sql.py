@@ -71,6 +71,7 @@ class SqlStore(EntityStore):
 
     tables: Mapping[str, str]
     """The names of the tables in SQL, by their names here."""
+    orders_events = True
 
     # -- the tables ----------------------------------------------------------------------------
 
@@ -261,7 +262,7 @@ class SqlStore(EntityStore):
         if not tags and not self._exists("journal_index", self._query):
             raise EntityStoreError(
                 f"{self.url} has no index of positions: cannot be used to follow all events of a "
-                "topic; start the replicator with --index-positions",
+                "topic; start the replicator without --no-index-positions",
                 self.url,
             )
         return self._between(topic, tags, after, limit)

@@ -283,7 +283,7 @@ def test_a_replay_token_has_the_rights_of_its_session(own_guarded: Any) -> None:
         with pytest.raises(aerotape.ArchiveError) as caught:
             client.start_replay(0, channel, 91, subscription_id=subscription.registration_id)
         assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
-        assert "unauthorised action: ReplayRequest" in str(caught.value)
+        assert "unauthorised action: replay" in str(caught.value)
         subscription.close()
 
 

@@ -20,6 +20,7 @@ import aerotape
 from aerotape import UserSecret, _native
 from aerotape.archive.security.users_file import Role, make_user, put_user, remove_user
 from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import AuthenticationError, UnauthorisedError
 from aerotape.protocol import ErrorCode
 
 _streams = itertools.count(1200)
@@ -102,6 +103,12 @@ def test_roles_apply_to_requests(archive: Any) -> None:
                 assert [message.payload for message in replay] == [each[0] for each in made.sent]
             assert code_of(reader.start_recording, "aeron:ipc", made.stream_id) == unauthorised
             assert code_of(reader.stop_recording, "aeron:ipc", made.stream_id) == unauthorised
+            with pytest.raises(
+                UnauthorisedError,
+                match="unauthorised action: start recording: user 'reader' has role read, and it"
+                " needs role record",
+            ):
+                reader.start_recording("aeron:ipc", made.stream_id)
     aeron = _native.AeronClient(str(archive.aeron_dir))
     for name, is_allowed in (("recorder", False), ("admin", True)):
         raw = RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=next(_streams))
@@ -109,6 +116,14 @@ def test_roles_apply_to_requests(archive: Any) -> None:
         answer = raw.call(codecs.PurgeRecordingRequest, recording_id=99_999)
         assert (answer.relevant_id != unauthorised) is is_allowed, answer
     aeron.close()
+
+
+def test_a_client_without_credentials_is_told_of_users(archive: Any) -> None:
+    """The refusal says that the archive has users; one with a wrong secret does not."""
+    with pytest.raises(AuthenticationError, match="this archive has users: connect as one"):
+        archive.connect()
+    with pytest.raises(AuthenticationError, match=r"authentication rejected$"):
+        archive.connect(credentials=UserSecret("reader", b"wrong"))
 
 
 @pytest.mark.jvm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,18 +62,44 @@ def test_version_and_help_of_a_new_process() -> None:
         assert shown.stdout.count(f"\n  {name} ") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [([], "a command is required"), (["no-such-thing"], "'no-such-thing'")],
-)
-def test_without_a_known_command_the_usage_is_wrong(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code is 2 and standard output stays empty."""
-    assert main(arguments) == 2
+    assert main(["no-such-thing"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert words in err
+    assert "'no-such-thing'" in err
+
+
+@pytest.mark.parametrize("arguments", [[], ["help"]])
+def test_without_a_command_the_overview_is_printed(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert main(["--help"]) == 0
+    assert out == capsys.readouterr().out
+
+
+def test_options_of_the_connection_have_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help of a command names the page, and the page has the options."""
+    assert main(["truncate", "--help"]) == 0
+    help_ = capsys.readouterr().out
+    assert "`aerotape help connection`" in help_
+    assert "--response-stream-id" not in help_
+    assert main(["help", "connection"]) == 0
+    page = capsys.readouterr().out
+    assert all(option in page for option in ("--response-stream-id", "--secret-file", "--wait"))
+    assert main(["help", "truncate"]) == 0
+    assert capsys.readouterr().out == help_
+
+
+def test_options_are_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
+    """A secret given as `--secret` is not read as the name of a file."""
+    assert main(["list", "--user", "alice", "--secret", "hunter2"]) == 2
+    err = capsys.readouterr().err
+    assert "--secret-file" in err
+    assert "hunter2" not in err
 
 
 def test_arguments_reach_the_command(install: Install) -> None:
@@ -209,11 +236,18 @@ def test_closed_standard_streams_are_not_reused_for_files(
     assert "Traceback" not in done.stderr
 
 
-def test_results_for_a_closed_standard_output_are_dropped(tmp_path: Path) -> None:
-    """No traceback is printed if a shell's `>&-` started the command without this stream."""
-    command = f"{sys.executable} -m aerotape archive --print-config --dir {tmp_path / 'a'} >&-"
+@pytest.mark.parametrize(
+    "arguments", ["archive --print-config --dir {}", "--help", "list --help", "help connection"]
+)
+@pytest.mark.parametrize("standard_output", [">&-", ">/dev/full"])
+def test_results_that_cannot_be_written_are_a_failure(
+    tmp_path: Path, arguments: str, standard_output: str
+) -> None:
+    """One line and exit code 1, if standard output is closed or the disk is full."""
+    command = f"{sys.executable} -m aerotape {arguments.format(tmp_path / 'a')} {standard_output}"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 1
+    assert re.fullmatch(r"aerotape.*: standard output or input: .*\n", done.stderr), done.stderr
 
 
 def test_bugs_are_not_hidden(install: Install) -> None:

@@ -54,10 +54,10 @@ def test_follow(cli: CommandLine, url: str) -> None:
     tagged = lines(cli, *command, "--tag", "y", "--tag", "z")
     assert [each["change"] for each in tagged] == ["delete", "append", "purge"]
     replicate = "entity", "replicate", "--topic", topic, "--store", url, "--until-caught-up"
-    cli.run(*replicate)
+    cli.run(*replicate, "--no-index-positions")
     refused = cli.run(*command, "--store", url, expect=1)
-    assert b"start the replicator with --index-positions" in refused.stderr
-    cli.run(*replicate, "--index-positions")
+    assert b"start the replicator without --no-index-positions" in refused.stderr
+    cli.run(*replicate)
     (stored,) = lines(cli, *command, "--store", url)
     assert (stored["key"], stored["events"]) == ("b", changes[2]["events"])
 
@@ -110,12 +110,17 @@ def test_list(cli: CommandLine, url: str) -> None:
     ]  # fmt: skip
     assert cli.json(*command, "--limit", 1) == ids[:1]
     assert cli.json(*command, "--after", "b") == ids[1:]
+    # The same from the recordings.
+    recorded_ids = cli.json("entity", "list", "--topic", topic)
+    assert recorded_ids == ids
+    assert cli.json("entity", "list", "--topic", topic, "--after", "b") == ids[1:]
+    assert cli.json("entity", "list", "--topic", topic, "--limit", 1) == ids[:1]
 
 
 def test_refused_list(cli: CommandLine, url: str, tmp_path: Path) -> None:
-    """Ids need a store that has the topic; nothing is created."""
+    """A topic that does not exist is refused; nothing is created."""
     command = "entity", "list"
-    assert "give the store of the topic's" in cli.error(*command, "--topic", "t", code=2)
+    assert "has no recording" in cli.error(*command, "--topic", "t")
     assert "give --topic" in cli.error(*command, "--limit", "3", "--store", url, code=2)
     assert "check the URL" in cli.error(*command, "--topic", "t", "--store", url)
     assert list(tmp_path.iterdir()) == []

@@ -146,7 +146,7 @@ def test_stop_replay(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
             "all": ["--all"],
         }
         cli.run("stop-replay", *given[way])
-        with pytest.raises(aerotape.ReplayError):
+        with pytest.raises(aerotape.errors.ReplayError):
             next(replay)
     stop(client, live)
     if cli.archive.kind == "aerotape":

@@ -101,7 +101,8 @@ def test_addresses(cli: CommandLine, address: str) -> None:
 def test_a_port_in_use(cli: CommandLine) -> None:
     with WebService(cli, cli.archive.archive_dir) as web:
         port = web.url.rstrip("/").rpartition(":")[2]
-        assert cli.run("web", cli.archive.archive_dir, "--http", port, expect=1).stderr
+        error = cli.error("web", cli.archive.archive_dir, "--http", port)
+        assert f"cannot listen on 127.0.0.1:{port}: Address already in use; --http" in error
 
 
 def test_tls(cli: CommandLine, tmp_path: Path) -> None:

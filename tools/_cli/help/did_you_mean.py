@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator
 
+_UNRECOGNIZED = "unrecognized arguments: "
 _CHOICE = re.compile(r"invalid choice: '(.+?)' \(choose from (.+)\)")
 
 
@@ -16,9 +17,16 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f": did you mean {found[0]}?" if found else ""
 
 
+def without_values(message: str) -> str:
+    """Return an error of argparse about unknown options without their values: one may be secret."""
+    unknown = message.removeprefix(_UNRECOGNIZED)
+    options = [word.partition("=")[0] for word in unknown.split() if word.startswith("-")]
+    return f"{_UNRECOGNIZED}{' '.join(options)}" if unknown != message and options else message
+
+
 def hint_for(message: str, parser: argparse.ArgumentParser) -> str:
     """Return the hint for an error of argparse about an option or a choice."""
-    unknown = message.removeprefix("unrecognized arguments: ")
+    unknown = message.removeprefix(_UNRECOGNIZED)
     if unknown != message:
         names = (word.partition("=")[0] for word in unknown.split() if word.startswith("--"))
         known = list(_options(parser))

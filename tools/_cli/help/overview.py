@@ -25,7 +25,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "query and convert to tables": ("sql", "parquet", "table"),
     "work on an archive directory": ("tool",),
     "find problems and measure": ("doctor", "ping", "counters", "errors", "metrics", "bench"),
-    "set up the shell": ("completion",),
+    "get help, set up the shell": ("help", "completion"),
 }
 
 
