@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import doctest
-import os
-import re
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.console_pages import blocks, in_folder, is_like, run
 from support.daemon.archives import serve
 from support.jvm.java import ROOT
 from support.processes import FAST_ARCHIVE, FAST_DRIVER, ChildProcess, free_port
@@ -22,58 +17,6 @@ import aerotape
 
 COOKBOOK = ROOT / "docs/cookbook.md"
 WITH_JAVA = ROOT / "docs/java-directory.md"
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# A command with its continuation lines, then what it prints.
-COMMAND = re.compile(r"^\$ (.*\n(?:> .*\n)*)((?:(?!\$ ).*\n)*)", re.MULTILINE)
-LISTING = ("aerotape list", "aerotape sql", "aerotape retain")
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-def blocks(page: Path) -> list[list[tuple[str, str]]]:
-    """Return the commands of each block with what they print."""
-    return [
-        [
-            (re.sub("^> ", "", each[0], flags=re.MULTILINE), each[1])
-            for each in COMMAND.findall(text)
-        ]
-        for text in BLOCK.findall(page.read_text())
-    ]
-
-
-def is_like(wanted: str, found: str) -> bool:
-    """Compare an output with the page's, in which `...` stands for anything."""
-    return doctest.OutputChecker().check_output(wanted, found, FLAGS)
-
-
-def in_folder(folder: Path, aeron_dir: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let commands run in a folder, with a media driver's directory."""
-    monkeypatch.setenv("AERON_DIR", aeron_dir)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    monkeypatch.chdir(folder)
-
-
-def run(tasks: list[list[tuple[str, str]]]) -> None:
-    """Run commands, and compare what they print."""
-    for command, wanted in (each for task in tasks for each in task):
-        deadline_s = time.monotonic() + 10
-        # The archive stops a recording a moment after its publisher; a policy has an age.
-        while not is_like(wanted, found := output(command)) and command.startswith(LISTING):
-            assert time.monotonic() < deadline_s, found
-        assert is_like(wanted, found), found
-
-
-def output(command: str) -> str:
-    """Return what a command prints on both streams."""
-    return subprocess.run(
-        ["bash", "-c", command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=120,
-    ).stdout
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the archive of the page's first command."""

@@ -166,5 +166,5 @@ def test_security(aeron_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         run(plug_ins, authenticator=Guard(), rules=Actions())
         with contextlib.closing(connect(credentials=b"open:reader")) as client:
             assert list(client.list_recordings()) == []
-            with pytest.raises(aerotape.UnauthorisedError):
+            with pytest.raises(aerotape.errors.UnauthorisedError):
                 client.start_recording("aeron:ipc", 1)

@@ -130,6 +130,17 @@ def test_pictures_are_made_of_their_texts(source: Path) -> None:
     assert [line for label in labels for line in label.split(r"\n") if line not in picture] == []
 
 
+@pytest.mark.parametrize(
+    "source", sorted((ROOT / "docs/pictures").glob("*.term")), ids=lambda path: path.name
+)
+def test_pictures_of_terminals_have_their_lines(source: Path) -> None:
+    """As docs/pictures/make.py makes them."""
+    picture = html.unescape(source.with_suffix(".svg").read_text())
+    texts = re.findall(r"<text [^>]*>(.*?)</text>", picture)
+    shown = [text.replace("\u00a0", " ") for text in texts]
+    assert shown == [line for line in source.read_text().splitlines() if line]
+
+
 def test_every_error_is_explained() -> None:
     """Each class and code that there is, and none that there is not."""
     page = (ROOT / "docs/errors.md").read_text()

@@ -12,6 +12,7 @@ import pytest
 from support.jvm.java import ROOT
 
 import aerotape
+from aerotape.tools._cli.help.overview import GROUPS
 
 pytest.importorskip("mkdocs")
 LOADED = (
@@ -50,14 +51,42 @@ def test_pages_load_nothing_from_outside(site: Path) -> None:
 
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
-    documented = set(DOCUMENTED.findall((site / "api.html").read_text()))
+    pages = (site / "api").glob("*.html")
+    documented = {name for page in pages for name in DOCUMENTED.findall(page.read_text())}
     public = {name for name in aerotape.__all__ if not name.startswith("_")}
     assert public - documented == set()
     assert {"launch", "start_recording", "stop_recording"} <= documented
 
 
 def test_commands_and_properties_are_those_of_the_code(site: Path) -> None:
-    commands = (site / "commands.html").read_text()
-    assert "usage: aerotape publish" in commands
-    assert "usage: aerotape tool DIR describe" in commands
+    assert "usage: aerotape publish" in (site / "commands/publish.html").read_text()
+    assert "usage: aerotape tool DIR describe" in (site / "commands/tool.html").read_text()
+    assert {page.stem for page in (site / "commands").glob("*.html")} == {
+        name for names in GROUPS.values() for name in names
+    }
     assert "aeron.archive.segment.file.length" in (site / "configuration.html").read_text()
+
+
+def test_the_front_page_has_lists_and_leads_to_the_first_minute(site: Path) -> None:
+    """An item each; Python-Markdown wants an empty line before a list."""
+    front = (site / "index.html").read_text()
+    article = front[front.index("<article") : front.index("</article>")]
+    assert article.count("<li>") > 20
+    assert 'href="getting-started.html"' in article
+    started = (site / "getting-started.html").read_text()
+    assert "make wheel" in started
+    assert "aerotape publish aeron:ipc 1001" in started
+    assert 'href="notebook.html"' in article
+    assert "Archive.launch" in (site / "notebook.html").read_text()
+
+
+def test_lists_are_lists(site: Path) -> None:
+    """No line of a paragraph begins like an item."""
+    item = re.compile(r"^[-*] |^\d+\. ", re.MULTILINE)
+    found = [
+        (page.name, text)
+        for page in site.rglob("*.html")
+        for text in re.findall(r"<p>(.*?)</p>", page.read_text(), re.DOTALL)
+        if item.search(text)
+    ]
+    assert found == []
