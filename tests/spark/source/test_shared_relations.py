@@ -6,7 +6,7 @@ Spark stores the data source and the latest plan of a relation in it.
 from __future__ import annotations
 
 import itertools
-import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,15 +76,13 @@ def test_random_sequences(
             Sequence(spark, archive_dir, seed).run(12, pushdown)
 
 
-@pytest.mark.parametrize("url", ["local[2]"])
-def test_random_sequences_of_spark_connect(
-    archive_dir: Path, tmp_path: Path, seeds: range, url: str
-) -> None:
+@pytest.mark.spark
+def test_random_sequences_of_spark_connect(archive_dir: Path, tmp_path: Path, seeds: range) -> None:
     """The same in a session of Spark Connect."""
     pytest.importorskip("grpc")
-    run: subprocess.CompletedProcess[str] = run_python(
-        "-m", "support.spark.query_sequences", url, archive_dir, tmp_path, seeds[0], 6,
-        timeout_s=600,
+    run = run_python(
+        "-m", "support.spark.query_sequences", "local[2]", archive_dir, tmp_path, seeds[0], 6,
+        timeout_s=600, PYSPARK_PYTHON=sys.executable,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-5_000:]
     assert run.stdout.splitlines()[-1] == "12 queries"

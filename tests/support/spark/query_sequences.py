@@ -177,17 +177,16 @@ class Sequence:
     def _options(self) -> tuple[dict[str, str], Rows]:
         """Choose options that select rows, and what they select."""
         row = self._random.choice(list(self._all))
-        options, holds = self._random.choice(
-            [
-                ({}, lambda _: True),
-                ({}, lambda _: True),
-                ({"partitionBytes": "64k"}, lambda _: True),
-                ({"recordingIds": str(row.recording_id)}, _same(row, "recording_id")),
-                ({"streamId": str(row.stream_id)}, _same(row, "stream_id")),
-                ({"fromPosition": str(row.position)}, lambda r: r.position >= row.position),
-                ({"toPosition": str(row.position)}, lambda r: r.position < row.position),
-            ]
-        )
+        choices: list[tuple[dict[str, str], Callable[[Row], bool]]] = [
+            ({}, lambda _: True),
+            ({}, lambda _: True),
+            ({"partitionBytes": "64k"}, lambda _: True),
+            ({"recordingIds": str(row.recording_id)}, _same(row, "recording_id")),
+            ({"streamId": str(row.stream_id)}, _same(row, "stream_id")),
+            ({"fromPosition": str(row.position)}, lambda r: r.position >= row.position),
+            ({"toPosition": str(row.position)}, lambda r: r.position < row.position),
+        ]
+        options, holds = self._random.choice(choices)
         return options, Counter({r: count for r, count in self._all.items() if holds(r)})
 
     def _load(self) -> Relation:
