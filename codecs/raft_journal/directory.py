@@ -349,11 +349,14 @@ class RaftJournal:
     def _check_flushed(self, next_index: int | None, place: tuple[Path, int] | None) -> None:
         """Check that the journal has the records that the broker has flushed."""
         # It may have truncated the journal, and stores a lower index before it does.
-        for flushed in (self._flushed, _flushed(self.directory, self.name)):
-            if isinstance(flushed, StorageError):
-                raise flushed
-            if (next_index or 1) > flushed:
-                return
+        indices = []
+        for found in (self._flushed, _flushed(self.directory, self.name)):
+            if isinstance(found, StorageError):
+                raise found
+            indices.append(found)
+        flushed = min(indices)
+        if (next_index or 1) > flushed:
+            return
         path, offset = place or (self._unused[0].path, 0)
         why = missing_records(next_index or 1, flushed)
         text = f"{why} (file {path}, offset {offset})"

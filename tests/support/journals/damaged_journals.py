@@ -39,6 +39,11 @@ def _cut(path: Path, length: int) -> None:
     path.write_bytes(path.read_bytes()[:length])
 
 
+def _clear_head(path: Path) -> None:
+    _change(path, 0, bytes(100))
+    _change(path, SEGMENT_SIZE - 9, b"something")
+
+
 def _meta(paths: list[Path]) -> Path:
     return paths[0].with_name(f"{built.NAME}.meta")
 
@@ -49,10 +54,7 @@ DAMAGES: dict[str, Callable[[list[Path]], object]] = {
     "version of a descriptor": lambda paths: _change(paths[1], 0, b"\x09"),
     "header of the last descriptor": lambda paths: _change(paths[-1], 3, b"\x77\x77"),
     "a descriptor of zeros": lambda paths: _zeros(paths[1], 0),
-    "the head of the last file of zeros": lambda paths: (
-        _change(paths[-1], 0, bytes(100)),
-        _change(paths[-1], SEGMENT_SIZE - 9, b"something"),
-    ),
+    "the head of the last file of zeros": lambda paths: _clear_head(paths[-1]),
     "zeros after byte 20": lambda paths: _zeros(paths[1], 20),
     "zeros after byte 20 of the last": lambda paths: _zeros(paths[-1], 20),
     "zeros after byte 20 of the first": lambda paths: _zeros(paths[0], 20),
