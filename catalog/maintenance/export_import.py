@@ -96,7 +96,10 @@ def export_recording(
 def check_complete(
     descriptor: RecordingDescriptor, segments: Sequence[SegmentFile], checksum: ChecksumName
 ) -> None:
-    """Check that every byte of a recording is in a good frame (SegmentError)."""
+    """Check that every byte of a recording is in a good frame (SegmentError).
+
+    With a checksum each data frame must have it, or the one of the other kind.
+    """
     count, missing = missing_base_positions(descriptor, segments, descriptor.stop_position)
     if count:
         name = segment_file_name(descriptor.recording_id, missing[0])
@@ -116,6 +119,15 @@ def check_complete(
                 task.path,
                 bad.offset,
                 position,
+            )
+        if found.without_checksum:
+            raise SegmentError(
+                f"recording {descriptor.recording_id} has {found.without_checksum} frames in "
+                f"{task.path} that were recorded without checksums: {checksum} cannot verify them; "
+                "copy it without verifying checksums",
+                task.path,
+                0,
+                task.base_position,
             )
 
 

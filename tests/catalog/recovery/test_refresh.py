@@ -159,7 +159,7 @@ def test_damage_before_the_end_is_reported_and_not_removed(summed: Crashed) -> N
 
 
 def test_a_recording_without_checksums_is_not_emptied(crashed: Crashed) -> None:
-    """Frames that hold their session id are checked without it, and the recording is not suspect."""
+    """Frames that hold their session id are judged by headers; the recording is not suspect."""
     for _ in range(5):
         crashed.stream.frame(b"a" * 64)
     crashed.write()
