@@ -253,8 +253,11 @@ class _Check:
         before = self._before.get(task.base_position)
         if before is None:
             return task, check
-        before_task = segment_task(self._descriptor, before, self._stop_position)
-        return task, check_segments([before_task, task], self.checksum)[1]
+        segment = SegmentFile(task.path, task.base_position)
+        with self.recording.local_copies([before, segment]) as [one, two]:
+            before_task = segment_task(self._descriptor, one, self._stop_position)
+            tasks = [before_task, replace(task, path=two.path)]
+            return task, check_segments(tasks, self.checksum)[1]
 
     def finish(self, found: Sequence[tuple[SegmentTask, SegmentCheck]]) -> RecordingCheck:
         """Return the result of the recording's check."""

@@ -66,7 +66,8 @@ def test_reading_commands_print_the_same_as_for_a_local_copy(
     if command.startswith("verify"):
         # The entries that it would mark: none in remote storage.
         assert [row.pop("marked") for row in report] == [None] * len(report)
-        assert any([row.pop("marked") for row in expected])
+        # Without checksums there is nothing to mark.
+        assert any([row.pop("marked") for row in expected]) == ("-checksum" not in command)
     assert (code, report) == (expected_code, expected)
 
 
