@@ -39,7 +39,7 @@ def ids_with_files(archive_dir: Path, names: Iterable[str] | None = None) -> set
     return {int(match[1]) for name in everything if (match := _ANY_OWNED.match(name))}
 
 
-def find_leftovers(archive_dir: Path, recording_ids: Collection[int]) -> list[Path]:
+def find_leftovers(archive_dir: Path, recording_ids: Iterable[int]) -> list[Path]:
     """Find files and quarantine of recordings that are gone, with their segment files.
 
     Args:
