@@ -98,7 +98,7 @@ def test_blocking(
                 docstring(each), {**names, "client": client, "aeron": aeron}, str(each), None, 0
             )
             assert found.examples, each
-            failures = []
+            failures: list[str] = []
             runner.run(found, out=failures.append)
             assert failures == [], each
 

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Final, NoReturn, Protocol, cast
+from typing import Any, Final, NoReturn, Protocol, cast
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
@@ -191,10 +191,10 @@ class _Parser(argparse.ArgumentParser):
         with without_connection_options(self):
             return super().format_help()
 
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
-        # argparse's own ignores that a help could not be written.
-        file = file or sys.stderr
-        file.write(message)
+    def print_help(self, file: Any = None) -> None:
+        # argparse's own ignores that it could not be written.
+        file = file or sys.stdout
+        file.write(self.format_help())
         file.flush()
 
     def error(self, message: str) -> NoReturn:

@@ -21,7 +21,7 @@ from aerotape.units import parse_size
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
-    from aerotape.tools._journal.exporter import RecordedMessage
+    from aerotape.message import Message
 
 _FORMATS: Final = ("1.0", "8.2", "8.3")
 _INCOMPLETE: Final = ".incomplete"
@@ -110,9 +110,9 @@ class _Source:
 
     descriptor: RecordingDescriptor
     end: int
-    read: Callable[[], AbstractContextManager[Iterable[RecordedMessage]]]
+    read: Callable[[], AbstractContextManager[Iterable[Message]]]
 
-    def messages(self, bar: Progress) -> Generator[RecordedMessage, None, None]:
+    def messages(self, bar: Progress) -> Generator[Message, None, None]:
         """Iterate the messages from the first one on."""
         if self.end == self.descriptor.start_position:
             return

@@ -10,12 +10,12 @@ import pytest
 from support.daemon.archives import ServedArchive
 
 import aerotape
-from aerotape import (
+from aerotape import aio
+from aerotape.errors import (
     LedgerClosedError,
     LedgerInUseError,
     UnconfirmedEntryError,
     UnknownLedgerError,
-    aio,
 )
 
 T = TypeVar("T")

@@ -13,23 +13,21 @@ from support.daemon.archives import ServedArchive
 from support.daemon.recording import wait_until
 
 import aerotape
-from aerotape import (
-    ConfigurationError,
-    EntryDigestError,
-    LedgerClosedError,
-    LedgerError,
-    LedgerExistsError,
-    LedgerInUseError,
-    LedgerPasswordError,
-    QualifiedId,
-    UnconfirmedEntryError,
-    UnknownLedgerError,
-)
+from aerotape import ConfigurationError, LedgerError, QualifiedId
 from aerotape.archive.counters import CounterType
 from aerotape.archive.ledger.entry_lookup import LedgerRecording
 from aerotape.archive.ledger.ledger_recordings import LedgerRecordings
 from aerotape.archive.ledger.metadata import LedgerMetadata
 from aerotape.archive.waiting import Pause, Wait
+from aerotape.errors import (
+    EntryDigestError,
+    LedgerClosedError,
+    LedgerExistsError,
+    LedgerInUseError,
+    LedgerPasswordError,
+    UnconfirmedEntryError,
+    UnknownLedgerError,
+)
 
 TYPES = ("PD_JOURNAL", "VD_JOURNAL")
 

@@ -14,11 +14,12 @@ from support.journals.raft_recording import record_into, records
 
 from aerotape.replay.offline.columns.raft import RAFT_JOURNAL
 from aerotape.replay.offline.directory import open_directory
+from aerotape.replay.offline.read_mode import Mode
 from aerotape.replay.offline.reader import COLUMNS
 
 pytest.importorskip("pyarrow")
 
-MODES = ("PERMISSIVE", "DROPMALFORMED")
+MODES: tuple[Mode, ...] = ("PERMISSIVE", "DROPMALFORMED")
 
 
 def damaged(archive_dir: Path, payloads: list[bytes]) -> None:
