@@ -176,6 +176,7 @@ class Image:
 
     correlation_id: Final[int]
     session_id: Final[int]
+    stream_id: Final[int]
     subscription_registration_id: Final[int]
     source_identity: Final[str]
     join_position: Final[int]

@@ -104,22 +104,23 @@ class DriverStreams:
     def _rows(self, type_id: int) -> list[_Row]:
         if self._snapshot is not None and type_id in self._snapshot:
             return self._snapshot[type_id]
-        rows = [
-            _Row(*_KEY.unpack_from(key), label, reference_id, value)
-            for _, _, key, label, _, _, reference_id, value in self.client.counters().rows(type_id)
-        ]
+        rows = []
+        for _, _, key, label, _, _, reference_id, value in self.client.counters().rows(type_id):
+            registration_id, session_id, stream_id = _KEY.unpack_from(key)
+            rows.append(_Row(registration_id, session_id, stream_id, label, reference_id, value))
         if self._snapshot is not None:
             self._snapshot[type_id] = rows
         return rows
 
-    def stop_point(self, image: Image, channel: str) -> StopPoint:
+    def stop_point(self, image: Image, channel: str, settle_ns: int = SETTLE_NS) -> StopPoint:
         """Return where the recording of an image ends if it is stopped now.
 
         Args:
             channel: of the image's subscription.
+            settle_ns: how long what arrives of a stream from another driver counts.
         """
         position = self._accepted(image, channel)
-        return StopPoint(position, time.monotonic_ns() + (SETTLE_NS if position is None else 0))
+        return StopPoint(position, time.monotonic_ns() + (settle_ns if position is None else 0))
 
     def settle(self, point: StopPoint, image: Image) -> int | None:
         """Return the position of a stop point; None before it is known."""

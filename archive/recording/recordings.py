@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
+from aerotape.archive.recording.driver_streams import SETTLE_NS, DriverStreams, StopPoint
 from aerotape.archive.recording.durability import Durability, OnSynced
 from aerotape.archive.recording.extension import refuse_image, refuse_request, too_many
 from aerotape.archive.recording.recording_session import RecordingSession
@@ -215,7 +215,8 @@ class Recordings:
 
     def _begin(self, arrival: Arrival) -> None:
         subscription, image = arrival.subscription, arrival.image
-        if self._is_over(arrival):
+        if arrival.is_over(self._streams):
+            self._leave(arrival)
             return
         try:
             recording_id = subscription.extends
@@ -236,24 +237,19 @@ class Recordings:
         if refusal is not None:
             self._reject(arrival, refusal)
 
-    def _is_over(self, arrival: Arrival) -> bool:
-        """Whether an image need not be recorded; then it is not."""
-        is_over = arrival.is_over(self._streams)
-        if is_over:
-            self._leave(arrival)
-        return is_over
-
     def _is_held_up(self, arrival: Arrival) -> bool:
         """Whether the same subscription extends the recording by an image that has nothing.
 
         The driver may have connected it to the publication whose recording it extends, which was
         being closed.
         """
-        others = [each for each in self._arrivals if each is not arrival and each.prepared]
-        session = self._sessions.get(arrival.subscription.extends or 0)
+        earlier: list[Arrival | RecordingSession]
+        earlier = [each for each in self._arrivals if each is not arrival and each.prepared]
+        if (session := self._sessions.get(arrival.subscription.extends or 0)) is not None:
+            earlier.append(session)
         return any(
             each.subscription is arrival.subscription and self._streams.has_nothing(each.image)
-            for each in [*others, *([] if session is None else [session])]
+            for each in earlier
         )
 
     def _refuse_image(
@@ -269,15 +265,13 @@ class Recordings:
 
     def _extend(self, arrival: Arrival, prepared: Future[TimeIndexTask | None]) -> None:
         """Begin to record an image once the files are prepared, if that is still possible."""
-        subscription, image, recording_id = (
-            arrival.subscription,
-            arrival.image,
-            arrival.subscription.extends,
-        )
+        subscription, image = arrival.subscription, arrival.image
+        recording_id = subscription.extends
         assert recording_id is not None
         arrival.prepared = None
         self.locks.release([recording_id])
-        if self._is_over(arrival):
+        if arrival.is_over(self._streams):
+            self._leave(arrival)
             return
         try:
             time_index = prepared.result()
@@ -393,9 +387,13 @@ class Recordings:
         """
         return self._stop_subscription(self.subscriptions.find_channel(stream_id, channel))
 
-    def stop_subscription(self, registration_id: int) -> bool:
-        """Stop recording a subscription; False when there is none with this id."""
-        return self._stop_subscription(self.subscriptions.find(registration_id))
+    def stop_subscription(self, registration_id: int, settle_ns: int = SETTLE_NS) -> bool:
+        """Stop recording a subscription; False when there is none with this id.
+
+        Args:
+            settle_ns: as in `DriverStreams.stop_point`.
+        """
+        return self._stop_subscription(self.subscriptions.find(registration_id), settle_ns)
 
     def stop_identity(self, recording_id: int) -> bool:
         """Stop one recording and its subscription; False when it is not in progress."""
@@ -410,11 +408,12 @@ class Recordings:
         self.subscriptions.release_request(subscription)
         return True
 
-    def _stop_subscription(self, subscription: RecordedSubscription | None) -> bool:
-        if subscription is None:
-            return False
-        self._stop(subscription)
-        return True
+    def _stop_subscription(
+        self, subscription: RecordedSubscription | None, settle_ns: int = SETTLE_NS
+    ) -> bool:
+        if subscription is not None:
+            self._stop(subscription, settle_ns)
+        return subscription is not None
 
     def stop_all(self) -> None:
         """Stop recording; what was accepted by now is recorded in later duty cycles."""
@@ -422,20 +421,22 @@ class Recordings:
             for subscription in self.subscriptions:
                 self._stop(subscription)
 
-    def _stop(self, subscription: RecordedSubscription) -> None:
+    def _stop(self, subscription: RecordedSubscription, settle_ns: int = SETTLE_NS) -> None:
         # Before the driver's list of images is read: it is later than the request.
         for session in self:
             if session.subscription is subscription:
-                self._stop_session(session)
+                self._stop_session(session, settle_ns=settle_ns)
         for arrival in self._arrivals:
             if arrival.subscription is subscription and arrival.stop_point is None:
                 arrival.stop_point = self._streams.stop_point(arrival.image, subscription.channel)
         self.subscriptions.stop(subscription)
 
-    def _stop_session(self, session: RecordingSession, point: StopPoint | None = None) -> None:
+    def _stop_session(
+        self, session: RecordingSession, point: StopPoint | None = None, settle_ns: int = SETTLE_NS
+    ) -> None:
         if session.stop_point is None:
-            channel = session.subscription.channel
-            session.stop(point or self._streams.stop_point(session.image, channel))
+            image, channel = session.image, session.subscription.channel
+            session.stop(point or self._streams.stop_point(image, channel, settle_ns))
             self._stopping.append(session)
 
     def on_stopped(

@@ -350,7 +350,8 @@ class ReplicationSession:
 
     def _stop_recording(self) -> None:
         if self._recording is not None:
-            self.recordings.stop_subscription(self._recording.registration_id)
+            # What the source has not sent yet is replicated another time.
+            self.recordings.stop_subscription(self._recording.registration_id, settle_ns=0)
             self._recording = None
 
     def _is_synced(self, position: int) -> bool:

@@ -80,7 +80,9 @@ class Run:
         if self.running() != "all":
             raise RuntimeError("the recording to extend was not recorded: run it again")
         recording_id = await_listed(self.client, self.stream_id)
-        channel = aerotape.extension_channel(self.client.list_recording(recording_id), self.channel)
+        descriptor = self.client.list_recording(recording_id)
+        assert descriptor is not None
+        channel = aerotape.extension_channel(descriptor, self.channel)
         self.client.extend_recording(recording_id, self.channel, self.stream_id, self.location)
         return self._outcome(*self._send_and_stop(channel))
 

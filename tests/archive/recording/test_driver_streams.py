@@ -15,7 +15,6 @@ from support.model.log_buffer import write_log_buffer
 from support.processes import FAST_DRIVER, free_port
 
 from aerotape import _native
-from aerotape.archive.recording import driver_streams
 from aerotape.archive.recording.driver_streams import DriverStreams
 from aerotape.media_driver import launch_driver
 
@@ -77,11 +76,8 @@ def test_what_a_publication_has_accepted(
         each()
 
 
-def test_the_publication_of_another_driver(
-    client: _native.AeronClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_publication_of_another_driver(client: _native.AeronClient, tmp_path: Path) -> None:
     """Its stop point is what has been received a while later; a session id alone is no match."""
-    monkeypatch.setattr(driver_streams, "SETTLE_NS", 300_000_000)
     directory = str(tmp_path / "aeron")
     properties = {
         name: value for name, value in FAST_DRIVER.items() if not name.endswith("idle.strategy")
@@ -96,7 +92,7 @@ def test_the_publication_of_another_driver(
     image = the_image(subscription)
     streams = DriverStreams(client)
     publication.offer_within(bytes(500), 10_000_000_000)
-    point = streams.stop_point(image, channel)
+    point = streams.stop_point(image, channel, 300_000_000)
     assert (point.position, streams.settle(point, image)) == (None, None)
     accepted = publication.offer_within(bytes(500), 10_000_000_000)
     await_true(lambda: time.monotonic_ns() >= point.known_ns)

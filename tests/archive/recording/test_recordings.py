@@ -305,7 +305,7 @@ def test_a_stop_of_a_stream_without_a_message(tmp_path: Path) -> None:
 
 def test_a_refused_image_is_discarded(rig: Rig) -> None:
     """The recorder reads it, so that its publisher does not wait; the first one is recorded."""
-    rig.recordings.config.max_concurrent_recordings = 1  # type: ignore[misc]
+    rig.recordings.config.max_concurrent_recordings = 1
     second: Any = SimpleNamespace(
         subscription_registration_id=Pending.registration_id, correlation_id=56, session_id=4
     )
@@ -317,7 +317,7 @@ def test_a_refused_image_is_discarded(rig: Rig) -> None:
 def test_a_channel_of_which_a_part_is_recorded(rig: Rig) -> None:
     """Another start is refused with advice; once nothing is recorded it replaces the first."""
     test_a_refused_image_is_discarded(rig)
-    rig.recordings.config.max_concurrent_recordings = 20  # type: ignore[misc]
+    rig.recordings.config.max_concurrent_recordings = 20
     rig.position.answer = Counter()
     rig.recordings.do_work()
     with pytest.raises(ArchiveError, match=r"recording exists .*: stop it, then record again"):
@@ -333,7 +333,8 @@ def test_the_archive_ends_while_an_image_waits_for_the_disk(rig: Rig) -> None:
     """Also of a subscription that a stop by id has unlisted: it is recorded to its position."""
     rig.stop_identity()
     waiting: list[Callable[[], None]] = []
-    rig.recordings.gate.run = waiting.append  # type: ignore[method-assign]
+    gate: Any = rig.recordings.gate
+    gate.run = waiting.append
     rig.image.correlation_id = 56
     rig.accept(96)
     rig.recordings.on_image(rig.image)  # type: ignore[arg-type]

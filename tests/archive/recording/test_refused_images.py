@@ -96,7 +96,9 @@ def test_an_extension_that_does_not_fit(client: aerotape.ArchiveClient) -> None:
     [error] = client.poll_for_errors()
     assert "joinPosition=0 != rec.stopPosition" in str(error)
     client.extend_recording(recording_id, "aeron:ipc", stream_id)
-    channel = aerotape.extension_channel(client.list_recording(recording_id), "aeron:ipc")
+    descriptor = client.list_recording(recording_id)
+    assert descriptor is not None
+    channel = aerotape.extension_channel(descriptor, "aeron:ipc")
     with client.aeron.add_exclusive_publication(channel, stream_id) as publication:
         end = publication.send(PAYLOAD, timeout_ns=TIMEOUT_NS)
         client.stop_recording("aeron:ipc", stream_id)
@@ -135,7 +137,7 @@ def test_the_advice_of_the_limit(client: aerotape.ArchiveClient) -> None:
         with pytest.raises(LimitError, match="stop one"):
             client.start_recording("aeron:ipc", two)
         client.stop_recording("aeron:ipc", one)
-        await_true(lambda: not client.list_recording(first).is_active)
+        await_true(lambda: client.stop_position(first) != NULL_POSITION)
         own = f"aeron:ipc?session-id={refused.session_id}"
         client.start_recording(own, one)
         accepted = refused.send(PAYLOAD, timeout_ns=TIMEOUT_NS)

@@ -113,7 +113,9 @@ def test_a_stop_soon_after_an_extension(client: aerotape.ArchiveClient, stream: 
         stream.stop(client)
         assert stream.ends(client) == [end]
     for _ in range(REPEATS):
-        channel = aerotape.extension_channel(client.list_recording(recording_id), stream.channel)
+        descriptor = client.list_recording(recording_id)
+        assert descriptor is not None
+        channel = aerotape.extension_channel(descriptor, stream.channel)
         client.extend_recording(recording_id, stream.channel, stream.stream_id, stream.location)
         with stream.publish(client, channel) as publication:
             assert publication.position == end
