@@ -202,9 +202,8 @@ class Recordings:
     def on_image(self, image: Image) -> None:
         """Record an image that has become available on one of the subscriptions."""
         subscription = self.subscriptions.get(image.subscription_registration_id)
-        if subscription is None or not self.subscriptions.announce(
-            subscription, image.correlation_id
-        ):
+        announce = self.subscriptions.announce
+        if subscription is None or not announce(subscription, image.correlation_id):
             self._discard(image)
             return
         arrival = Arrival(subscription, image)
