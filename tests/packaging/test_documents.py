@@ -49,7 +49,7 @@ def test_nothing_is_installed_from_an_index() -> None:
 
 def commands(text: str) -> Iterator[list[str]]:
     """Yield the arguments of each `aerotape` in examples, up to a pipe or redirection."""
-    text = "".join(EXAMPLE.findall(text)).replace("\\\n", " ")
+    text = re.sub(r"\\\n(> )?", " ", "".join(EXAMPLE.findall(text)))
     for command in re.findall(r"^[ $]*aerotape (.*)$", text, re.MULTILINE):
         if "[--" in command:  # a synopsis
             continue
