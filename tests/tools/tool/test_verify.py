@@ -113,11 +113,8 @@ def test_the_catalog_equals_that_of_archive_tool(
     descriptor that is changed is renewed by ours alone.
     """
     if "-checksum" in arguments:
-        for recording_id in ("0", "2", "3"):
-            tool(directory, "checksum", CRC_32, recording_id, "-a", expect=None)
-        with Catalog.open(directory, checksum="crc-32") as catalog:
-            for entry in list(catalog.entries()):
-                catalog.update_checksum(entry)
+        # Of all recordings: ArchiveTool hides those without, and ours does not.
+        tool(directory, "checksum", CRC_32, "-a", expect=None)
     DAMAGES[damage](directory)
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     before = content(directory)
