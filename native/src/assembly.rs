@@ -34,7 +34,9 @@ impl Header {
         // Copied out field by field: the C struct is packed.
         let frame = values.frame;
         let (recording_id, session_id, stream_id) = match recorded_as {
-            Some((recording_id, session_id, stream_id)) => (Some(recording_id), session_id, stream_id),
+            Some((recording_id, session_id, stream_id)) => {
+                (Some(recording_id), session_id, stream_id)
+            }
             None => (None, frame.session_id, frame.stream_id),
         };
         let frame_length = frame.frame_length;
