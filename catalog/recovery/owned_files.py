@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -68,6 +67,8 @@ def delete_leftovers(paths: Iterable[Path]) -> None:
     for path in paths:
         with StorageErrors(f"cannot delete {path}", path, names_file=True):
             if path.is_dir() and not path.is_symlink():
+                import shutil  # loaded slowly, and rarely needed
+
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)

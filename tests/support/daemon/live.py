@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import aerotape
 from aerotape import PersistentSubscription
+from aerotape.aeron import ADMIN_ACTION
 from support.daemon.recording import Made, start_recording
 from support.jvm.java import free_port
 from support.model.messages import message
@@ -42,7 +43,9 @@ class Live:
 
         def send() -> None:
             made = self.made
-            while not over.is_set():
+            position = 0
+            # A publication that has begun another term has not sent the message that follows.
+            while not over.is_set() or position == ADMIN_ACTION:
                 index = len(made.sent)
                 payload, reserved = message(made.stream_id, index, 0, 6000), index * 7 - 3
                 # There may be no subscriber at the end.
