@@ -190,8 +190,10 @@ def test_a_second_archive_on_the_directory_is_refused(start_daemon: Callable[...
     daemon = start_daemon()
     live = record_one(daemon.aeron_dir)
     before = {path.name: path.stat().st_mtime_ns for path in daemon.archive_dir.glob("*.*")}
-    # The first one updates its activity timestamp, and the recorded position once the stream rests.
-    own = ("archive-mark.dat", "aerotape-0.time-index")
+    # The first one updates its activity timestamp, and the recorded position once the stream rests;
+    # it touches the lock file to see that the disk responds.
+    lock = daemon.archive_dir / "aerotape-archive.lock"
+    own, owner = ("archive-mark.dat", "aerotape-0.time-index", lock.name), lock.read_bytes()
     refused = aerotape("archive", "--dir", str(daemon.archive_dir), "--aeron-dir", "/dev/shm/no")
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1
@@ -202,6 +204,7 @@ def test_a_second_archive_on_the_directory_is_refused(start_daemon: Callable[...
     assert {name: time for name, time in after.items() if name not in own} == {
         name: time for name, time in before.items() if name not in own
     }
+    assert lock.read_bytes() == owner
     with pytest.raises(ArchiveInUseError):
         Archive.launch(dir=daemon.archive_dir, aeron_dir="/dev/shm/no")
     raw = RawClient(live.aeron, LOCAL, response_stream_id=901)

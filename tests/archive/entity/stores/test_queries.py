@@ -196,7 +196,7 @@ def test_pages_of_events(sql_store: SqlStore) -> None:
 def test_no_order(store: EntityStore) -> None:
     """A store without an order of events, or without its index yet, says so at once."""
     is_sql = isinstance(store, SqlStore)
-    expected = "start the replicator with --index-pos" if is_sql else "no order of events across"
+    expected = "without --no-index-positions" if is_sql else "no order of events across"
     with pytest.raises(EntityStoreError, match=expected):
         store.events_between(TOPIC, 0, 0, 1 << 40)
     if not is_sql:
