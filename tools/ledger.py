@@ -1,9 +1,8 @@
 """Create, write, read and delete ledgers of a running archive.
 
 A ledger is a recording of numbered, checksummed entries with an id of 128 bits. Name it by its
-number, with --ledger-scope-id for another scope than 0, or by its qualified name of 32 digits:
-
-    aerotape ledger add 7 'one entry' 'another one'
+number, with --ledger-scope-id for another scope than 0, or by its qualified name of 32 digits, as
+in `aerotape ledger add 7 'one entry' 'another one'`.
 """
 
 from __future__ import annotations

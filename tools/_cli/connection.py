@@ -21,7 +21,7 @@ from aerotape.tools._cli.arguments import (
     int32,
     property_duration_ns,
 )
-from aerotape.tools._cli.help.connection_options import DESCRIPTION, TITLE
+from aerotape.tools._cli.connection_help import DESCRIPTION, TITLE
 from aerotape.tools._cli.output import note
 from aerotape.tools._cli.secrets import read_secret, read_secret_file
 from aerotape.units import parse_size

@@ -37,6 +37,7 @@ from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import naming_options, printable
 from aerotape.tools._cli.colour import error_prefix
 from aerotape.tools._cli.common_options import add_common_options, add_verbose
+from aerotape.tools._cli.connection_help import without_connection_options
 from aerotape.tools._cli.escaping import escaping_streams, write_styled
 from aerotape.tools._cli.exit_codes import (
     EXIT_BROKEN_PIPE,
@@ -46,7 +47,6 @@ from aerotape.tools._cli.exit_codes import (
     EXIT_TERMINATED,
     EXIT_USAGE,
 )
-from aerotape.tools._cli.help.connection_options import without_connection_options
 
 _MORE: Final = """See `aerotape COMMAND --help` for the arguments of a command.
 Results go to standard output, everything else to standard error.

@@ -63,6 +63,7 @@ COMMANDS: Final = {
     "ledger add": (
         "scope_id ledger_id qualified_name entries_added last_entry_id last_add_confirmed"
     ),
+    "ledger close": "{ledger}",
     "ledger create": "{ledger}",
     "ledger delete": "scope_id ledger_id qualified_name deleted",
     "ledger import-archive": "scope_id ledger_id qualified_name result length directory error",
