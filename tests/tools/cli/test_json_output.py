@@ -32,8 +32,8 @@ EVENT = '{"seq_nr": 1, "payload": {"price": 3}}\n'
 
 
 def test_every_command_is_documented() -> None:
-    """Commands of groups too; `completion` prints scripts."""
-    commands = set(command_files()) - {"completion"}
+    """Commands of groups too; `completion` prints scripts, `help` texts."""
+    commands = set(command_files()) - {"completion", "help"}
     for name, group in (("tool", tool), ("ledger", ledger), ("entity", entity), ("journal", raft)):
         commands.remove(name)
         commands |= {f"{name} {command}" for command in group.MODULES}

@@ -58,11 +58,11 @@ def test_a_range(tmp_path: Path) -> None:
 
     assert printed() == list("0123456789")
     assert printed("--from-position", 128, "--to-position", 256) == ["2", "3"]
-    assert printed("--from", 65, "--to", 193) == ["2", "3"]
-    assert printed("--from", 128, "--limit", 1) == ["2"]
+    assert printed("--from-position", 65, "--to-position", 193) == ["2", "3"]
+    assert printed("--from-position", 128, "--limit", 1) == ["2"]
     assert printed("--limit", 0) == []
-    assert printed("--to", 128, "--follow") == ["0", "1"]  # it has stopped
-    done = aerotape("cat", tmp_path / "a", 0, "--from", 2, "--to", 1, expect=2)
+    assert printed("--to-position", 128, "--follow") == ["0", "1"]  # it has stopped
+    done = aerotape("cat", tmp_path / "a", 0, "--from-position", 2, "--to-position", 1, expect=2)
     assert "--from-position 2 is after --to-position 1" in done.err
 
 
@@ -111,9 +111,9 @@ def test_a_copy_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         for name, value in store.environment.items():
             monkeypatch.setenv(name, value)
         url = store.upload(tmp_path / "a", "cat")
-        remote = aerotape("cat", url, 0, "--from", 64, "--json").out
+        remote = aerotape("cat", url, 0, "--from-position", 64, "--json").out
         assert aerotape("cat", f"{url}/none", 0, expect=1).err.count("\n") == 1
-    assert remote == aerotape("cat", tmp_path / "a", 0, "--from", 64, "--json").out
+    assert remote == aerotape("cat", tmp_path / "a", 0, "--from-position", 64, "--json").out
 
 
 def test_no_recording_and_no_directory(tmp_path: Path) -> None:
