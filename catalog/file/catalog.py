@@ -326,11 +326,13 @@ class Catalog(CatalogLookup, Closing):
             (layout.LONG, layout.STOP_TIMESTAMP_OFFSET, timestamp_ms),
             (layout.LONG, layout.STOP_POSITION_OFFSET, position),
         )
+        self._file.force()
 
     def set_start_in_any_state(self, recording_id: int, position: int) -> None:
         """As `set_start_position`, also of a recording that is not valid."""
         place = self._any_place(recording_id)
         self._put(place, (layout.LONG, layout.START_POSITION_OFFSET, position))
+        self._file.force()
 
     def change_state(self, recording_id: int, state: RecordingState) -> None:
         """Set the state of an entry, valid or not: hide it, or bring it back.
@@ -453,6 +455,7 @@ class Catalog(CatalogLookup, Closing):
         self._file.check_writable()
         place, _ = self._sound_place(recording_id)
         self._put(place, *fields)
+        self._file.force()
 
     def _put(self, place: EntryPlace, *fields: _Field) -> None:
         """Set fields of an entry's descriptor, in this order, and its checksum."""
@@ -463,7 +466,6 @@ class Catalog(CatalogLookup, Closing):
         if checksum != "none":
             found = checksum_of(read_entry(self._file.data, place).body, checksum)
             self._file.store(place.offset + layout.CHECKSUM_OFFSET, layout.INT.pack(found))
-        self._file.force()
 
     def _checksum_to_renew(self, place: EntryPlace) -> ChecksumName:
         """Return the checksum of an entry that is changed: the catalog's, or the one it carries.
