@@ -384,7 +384,7 @@ class Recordings:
         Raises:
             ConfigurationError: not a channel URI.
         """
-        return self._stop_subscription(self.subscriptions.find_channel(stream_id, channel))
+        return self._stop_found(self.subscriptions.find_channel(stream_id, channel))
 
     def stop_subscription(self, registration_id: int, settle_ns: int = SETTLE_NS) -> bool:
         """Stop recording a subscription; False when there is none with this id.
@@ -392,7 +392,7 @@ class Recordings:
         Args:
             settle_ns: as in `DriverStreams.stop_point`.
         """
-        return self._stop_subscription(self.subscriptions.find(registration_id), settle_ns)
+        return self._stop_found(self.subscriptions.find(registration_id), settle_ns)
 
     def stop_identity(self, recording_id: int) -> bool:
         """Stop one recording and its subscription; False when it is not in progress."""
@@ -407,12 +407,10 @@ class Recordings:
         self.subscriptions.release_request(subscription)
         return True
 
-    def _stop_subscription(
-        self, subscription: RecordedSubscription | None, settle_ns: int = SETTLE_NS
-    ) -> bool:
-        if subscription is not None:
-            self._stop(subscription, settle_ns)
-        return subscription is not None
+    def _stop_found(self, found: RecordedSubscription | None, settle_ns: int = SETTLE_NS) -> bool:
+        if found is not None:
+            self._stop(found, settle_ns)
+        return found is not None
 
     def stop_all(self) -> None:
         """Stop recording; what was accepted by now is recorded in later duty cycles."""
@@ -435,6 +433,8 @@ class Recordings:
     ) -> None:
         if session.stop_point is None:
             image, channel = session.image, session.subscription.channel
+            if session.subscription.durability is not None:
+                settle_ns = 0  # a ledger's writer waits for acknowledgements, not for arrival
             session.stop(point or self._streams.stop_point(image, channel, settle_ns))
             self._stopping.append(session)
 

@@ -316,8 +316,9 @@ class ArchiveDirectory(StoredDirectory[Recording]):
     """A directory that holds an archive. No file stays open: each call reads it again.
 
     >>> directory = aerotape.open_directory("recordings")
-    >>> [recording.recording_id for recording in directory.recordings()]
-    [0]
+    >>> for recording in directory.recordings():
+    ...     print(recording.recording_id)
+    0
 
     Attributes:
         path: the directory.
