@@ -32,7 +32,7 @@ def test_threads_have_names(
         "aeron.archive.threading.mode": mode,
         "aeron.thread.naming": naming,
     }
-    before = _thread_names()
+    before = _threads()
     with (
         aerotape.Archive.launch(
             dir=tmp_path / "archive", aeron_dir=aeron_dir, properties=properties
@@ -40,7 +40,8 @@ def test_threads_have_names(
         aerotape.connect(aeron_dir=aeron_dir) as client,
     ):
         made = start_recording(client, count=1)
-        names = _thread_names() - before
+        # Other tests may have left threads of the same names.
+        names = {name for _, name in _threads() - before}
         stop(client, made)
     native = ["worker"] if mode == "SHARED" else ["recorder", "replayer"]
     roles = {"recorder": "rec", "replayer": "rep"} if naming == "new" else {}
@@ -60,9 +61,10 @@ def test_an_unknown_thread_naming_is_refused(tmp_path: Path, aeron_dir: Path) ->
         )
 
 
-def _thread_names() -> set[str]:
-    names = set()
+def _threads() -> set[tuple[str, str]]:
+    """Return the id and the name of each thread of this process."""
+    threads = set()
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):
-            names.add((task / "comm").read_text().strip())
-    return names
+            threads.add((task.name, (task / "comm").read_text().strip()))
+    return threads
