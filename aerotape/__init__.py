@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import importlib as _importlib
 from importlib.machinery import PathFinder as _PathFinder
-from pathlib import Path as _Path
 
 from aerotape import errors as errors
 
@@ -38,12 +37,51 @@ if _extension is None or _extension.origin is None:
         f"aerotape's native extension is missing in {__path__[0]}: run `make setup` in the checkout"
     )
 
-# The lines `from MODULE import NAME as NAME` of the stub.
-_MODULES = {
-    words[3]: words[1]
-    for words in map(str.split, _Path(__file__).with_suffix(".pyi").read_text("utf-8").splitlines())
-    if words[:1] == ["from"]
+# The public names by the module that is loaded with the first of them; the stub has the same.
+_NAMES = {
+    "aerotape.aeron": ("Aeron", "ExclusivePublication", "Publication", "Subscription"),
+    "aerotape.archive.archive": ("Archive",),
+    "aerotape.catalog.descriptor": ("RecordingDescriptor", "extension_channel"),
+    "aerotape.client.asynchronous.replays": ("AsyncReplay",),
+    "aerotape.client.asynchronous.streams": ("AsyncSignals",),
+    "aerotape.client.blocking.ledgers": ("LedgerReader", "LedgerWriter"),
+    "aerotape.client.blocking.replays": ("Replay",),
+    "aerotape.client.blocking.streams": ("Signals",),
+    "aerotape.client.credentials": ("Credentials", "UserSecret"),
+    "aerotape.client.event_loop": ("AsyncMessages",),
+    "aerotape.client.ledger.requests": ("LedgerInfo", "LedgerMirror"),
+    "aerotape.client.live.persistent_subscription": (
+        "PersistentSubscription",
+        "persistent_subscription",
+    ),
+    "aerotape.client.live.persistent_types": ("PersistentEvent", "PersistentState"),
+    "aerotape.client.live.replay_merge": ("MergeState", "ReplayMerge"),
+    "aerotape.client.queries": ("RecordingSubscription",),
+    "aerotape.client.session.signals": ("RecordingSignalEvent",),
+    "aerotape.clients": ("ArchiveClient", "AsyncArchiveClient", "connect", "connect_async"),
+    "aerotape.codecs.generated.archive": ("RecordingSignal", "SourceLocation"),
+    "aerotape.errors": (
+        "AeronError",
+        "AeronTimeoutError",
+        "AerotapeError",
+        "ArchiveError",
+        "ClosedError",
+        "CodecError",
+        "ConfigurationError",
+        "EntityError",
+        "JournalError",
+        "LedgerError",
+        "StorageError",
+    ),
+    "aerotape.media_driver": ("MediaDriver",),
+    "aerotape.message": ("Message",),
+    "aerotape.protocol": ("ErrorCode",),
+    "aerotape.qualified_id": ("QualifiedId",),
+    "aerotape.replay.offline.directory": ("ArchiveDirectory", "Recording", "open_directory"),
+    "aerotape.replay.offline.polars_source": ("scan_polars",),
+    "aerotape.replay.statistics.model": ("RecordingStatistics",),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted({"__version__", *_MODULES})
 
 

@@ -1,4 +1,4 @@
-"""The public names of the package, one a line: for type checkers, and for `__init__.py`."""
+"""The public names of the package, for type checkers; `__init__.py` has the same."""
 
 # ruff: noqa: E501, I001
 # fmt: off
@@ -8,30 +8,30 @@ from aerotape.aeron import ExclusivePublication as ExclusivePublication
 from aerotape.aeron import Publication as Publication
 from aerotape.aeron import Subscription as Subscription
 from aerotape.archive.archive import Archive as Archive
-from aerotape.archive.client.async_client import AsyncArchiveClient as AsyncArchiveClient
-from aerotape.archive.client.async_client import connect_async as connect_async
-from aerotape.archive.client.asynchronous.replays import AsyncReplay as AsyncReplay
-from aerotape.archive.client.asynchronous.streams import AsyncSignals as AsyncSignals
-from aerotape.archive.client.blocking.ledgers import LedgerReader as LedgerReader
-from aerotape.archive.client.blocking.ledgers import LedgerWriter as LedgerWriter
-from aerotape.archive.client.blocking.replays import Replay as Replay
-from aerotape.archive.client.blocking.streams import Signals as Signals
+from aerotape.clients import AsyncArchiveClient as AsyncArchiveClient
+from aerotape.clients import connect_async as connect_async
+from aerotape.client.asynchronous.replays import AsyncReplay as AsyncReplay
+from aerotape.client.asynchronous.streams import AsyncSignals as AsyncSignals
+from aerotape.client.blocking.ledgers import LedgerReader as LedgerReader
+from aerotape.client.blocking.ledgers import LedgerWriter as LedgerWriter
+from aerotape.client.blocking.replays import Replay as Replay
+from aerotape.client.blocking.streams import Signals as Signals
 from aerotape.catalog.descriptor import extension_channel as extension_channel
-from aerotape.archive.client.client import ArchiveClient as ArchiveClient
-from aerotape.archive.client.client import connect as connect
-from aerotape.archive.client.credentials import Credentials as Credentials
-from aerotape.archive.client.credentials import UserSecret as UserSecret
-from aerotape.archive.client.event_loop import AsyncMessages as AsyncMessages
-from aerotape.archive.client.ledger.requests import LedgerInfo as LedgerInfo
-from aerotape.archive.client.ledger.requests import LedgerMirror as LedgerMirror
-from aerotape.archive.client.live.persistent_subscription import PersistentSubscription as PersistentSubscription
-from aerotape.archive.client.live.persistent_subscription import persistent_subscription as persistent_subscription
-from aerotape.archive.client.live.persistent_types import PersistentEvent as PersistentEvent
-from aerotape.archive.client.live.persistent_types import PersistentState as PersistentState
-from aerotape.archive.client.live.replay_merge import MergeState as MergeState
-from aerotape.archive.client.live.replay_merge import ReplayMerge as ReplayMerge
-from aerotape.archive.client.queries import RecordingSubscription as RecordingSubscription
-from aerotape.archive.client.session.signals import RecordingSignalEvent as RecordingSignalEvent
+from aerotape.clients import ArchiveClient as ArchiveClient
+from aerotape.clients import connect as connect
+from aerotape.client.credentials import Credentials as Credentials
+from aerotape.client.credentials import UserSecret as UserSecret
+from aerotape.client.event_loop import AsyncMessages as AsyncMessages
+from aerotape.client.ledger.requests import LedgerInfo as LedgerInfo
+from aerotape.client.ledger.requests import LedgerMirror as LedgerMirror
+from aerotape.client.live.persistent_subscription import PersistentSubscription as PersistentSubscription
+from aerotape.client.live.persistent_subscription import persistent_subscription as persistent_subscription
+from aerotape.client.live.persistent_types import PersistentEvent as PersistentEvent
+from aerotape.client.live.persistent_types import PersistentState as PersistentState
+from aerotape.client.live.replay_merge import MergeState as MergeState
+from aerotape.client.live.replay_merge import ReplayMerge as ReplayMerge
+from aerotape.client.queries import RecordingSubscription as RecordingSubscription
+from aerotape.client.session.signals import RecordingSignalEvent as RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor as RecordingDescriptor
 from aerotape.codecs.generated.archive import RecordingSignal as RecordingSignal
 from aerotape.codecs.generated.archive import SourceLocation as SourceLocation

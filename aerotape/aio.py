@@ -4,10 +4,10 @@
 ...     await client.start_recording("aeron:ipc", 1001)
 """
 
-from aerotape.archive.client.async_client import AsyncArchiveClient
-from aerotape.archive.client.async_client import connect_async as connect
-from aerotape.archive.client.asynchronous.replays import AsyncReplay
-from aerotape.archive.client.asynchronous.streams import AsyncSignals
-from aerotape.archive.client.event_loop import AsyncMessages
+from aerotape.client.asynchronous.replays import AsyncReplay
+from aerotape.client.asynchronous.streams import AsyncSignals
+from aerotape.client.event_loop import AsyncMessages
+from aerotape.clients import AsyncArchiveClient
+from aerotape.clients import connect_async as connect
 
 __all__ = ["AsyncArchiveClient", "AsyncMessages", "AsyncReplay", "AsyncSignals", "connect"]

@@ -34,6 +34,8 @@ _HEARTBEAT_OFFSET: Final = -128
 _METADATA: Final = struct.Struct(f"<iiq{KEY_LENGTH}si{MAX_LABEL_LENGTH}s")
 # Value, registration id, owner id, reference id.
 _VALUE: Final = struct.Struct("<qqqq96x")
+# Counters that are read at a time.
+_BLOCK: Final = 256
 _UNUSED: Final = 0
 _ALLOCATED: Final = 1
 
@@ -113,18 +115,22 @@ class CncFile:
 
     def counters(self, type_id: int | None = None) -> Iterator[CounterRecord]:
         """Read the counters that are in use, all or those of one type, by their ids."""
-        metadata = self._records(self._metadata, _METADATA)
-        values = self._records(self._values, _VALUE)
-        for counter_id, (counter, (value, *ids)) in enumerate(zip(metadata, values, strict=False)):
-            state, found_type, _, key, length, label = counter
-            if state == _UNUSED:
-                return
-            if state == _ALLOCATED and type_id in (None, found_type):
-                text = label[: max(length, 0)].decode("utf-8", "replace")
-                yield CounterRecord(counter_id, found_type, value, text, key, *ids)
+        # The buffers have room for many more counters than are in use: 40 MB by default.
+        for first in range(0, self._counter_count, _BLOCK):
+            metadata = self._records(self._metadata, first, _METADATA)
+            values = self._records(self._values, first, _VALUE)
+            both = zip(metadata, values, strict=False)
+            for counter_id, (counter, (value, *ids)) in enumerate(both, first):
+                state, found_type, _, key, length, label = counter
+                if state == _UNUSED:
+                    return
+                if state == _ALLOCATED and type_id in (None, found_type):
+                    text = label[: max(length, 0)].decode("utf-8", "replace")
+                    yield CounterRecord(counter_id, found_type, value, text, key, *ids)
 
-    def _records(self, offset: int, layout: struct.Struct) -> Iterator[tuple[Any, ...]]:
-        data = self._read(offset, self._counter_count * layout.size)
+    def _records(self, offset: int, first: int, layout: struct.Struct) -> Iterator[tuple[Any, ...]]:
+        count = min(_BLOCK, self._counter_count - first)
+        data = self._read(offset + first * layout.size, count * layout.size)
         return layout.iter_unpack(data[: len(data) // layout.size * layout.size])
 
     def errors(self) -> list[ErrorObservation]:

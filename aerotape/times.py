@@ -7,12 +7,16 @@ A time is
 * a number with its unit: ``1772357400s``, and ``ms``, ``us`` or ``ns``;
 * a bare number of 12 to 14 digits, which is milliseconds (as in recording descriptors), or of 18
   or 19, which is nanoseconds. Other lengths are ambiguous and refused;
+* relative to now: ``10m``, ``2h`` or ``3d`` ago, or with a minus sign ``-90s``, ``-10m``, ``-2h``,
+  ``-3d`` (``90s`` is the number of seconds above); ``today`` is the last midnight in UTC, ``now``
+  the present time;
 * in Python also a `datetime` with a zone (pandas' Timestamp is one), or an int: nanoseconds.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -25,7 +29,11 @@ TimeLike = str | int | datetime
 MAX_TIME_NS: Final = (1 << 63) - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-_NUMBER: Final = re.compile(r"([0-9]+) ?(s|ms|us|ns)?", re.ASCII)
+_NUMBER: Final = re.compile(r"([0-9]{1,30}) ?(s|ms|us|ns)?", re.ASCII)
+_AGO: Final = re.compile(r"(?:-([0-9]{1,30}) ?(s|m|h|d)|([0-9]{1,30}) ?(m|h|d))", re.ASCII)
+_AGO_UNITS: Final = {
+    "s": _UNITS["s"], "m": 60 * _UNITS["s"], "h": 3_600 * _UNITS["s"], "d": 86_400 * _UNITS["s"],
+}  # fmt: skip
 _ISO: Final = re.compile(
     r"(?P<minute>\d{4}-?\d\d-?\d\d[T ]\d\d:?\d\d)(?P<second>:?\d\d)?"
     r"(?:[.,](?P<fraction>\d+))? ?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?",
@@ -96,8 +104,10 @@ def time_ns(value: TimeLike, name: str = "time") -> int:
 def parse_time(text: str, name: str = "time") -> int:
     """Parse a time, to nanoseconds since 1970 (ConfigurationError)."""
     stripped = text.strip()
-    number = _NUMBER.fullmatch(stripped)
-    found = _number_ns(number, text, name) if number else _iso_ns(stripped, name)
+    found = _relative_ns(stripped)
+    if found is None:
+        number = _NUMBER.fullmatch(stripped)
+        found = _number_ns(number, text, name) if number else _iso_ns(stripped, name)
     if not 0 <= found <= MAX_TIME_NS:
         raise ConfigurationError(f"{name}: {text} is not between the years 1970 and 2262", name)
     return found
@@ -116,6 +126,19 @@ def format_time(time_ns: int) -> str:
     seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
     moment = _EPOCH + timedelta(seconds=seconds)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds:09d}Z"
+
+
+def _relative_ns(text: str) -> int | None:
+    """Return a time that is relative to now; None for another form."""
+    now_ns = time.time_ns()
+    if text == "now":
+        return now_ns
+    if text == "today":
+        return now_ns - now_ns % _AGO_UNITS["d"]
+    if match := _AGO.fullmatch(text):
+        number, unit = match[1] or match[3], match[2] or match[4]
+        return now_ns - int(number) * _AGO_UNITS[unit]
+    return None
 
 
 def _number_ns(number: re.Match[str], text: str, name: str) -> int:
@@ -137,7 +160,8 @@ def _iso_ns(text: str, name: str) -> int:
     if match is None:
         raise ConfigurationError(
             f"{name}: {text!r} is not a valid time: write ISO 8601 with a zone, as in "
-            "2026-03-01T09:30:00Z or 2026-03-01T10:30:00+01:00, or a number as in 1772357400000ms",
+            "2026-03-01T09:30:00Z or 2026-03-01T10:30:00+01:00, a number as in 1772357400000ms, or "
+            "10m, -90s or today",
             name,
         )
     if match["zone"] is None:

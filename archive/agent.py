@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
-
-# When to poll again for a response of the driver or of a client.
-SOON_NS: Final = 1_000_000
+from typing import Protocol
 
 
 class Agent(Protocol):

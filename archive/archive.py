@@ -26,10 +26,10 @@ from aerotape.archive.config.values import Idle
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.driver_directory import check_driver_directory, is_within
-from aerotape.archive.entity.extension import EntityExtension
 from aerotape.archive.error_log import LOGGER, ErrorLog
-from aerotape.archive.extensions import Extension
-from aerotape.archive.ledger.extension import LedgerExtension
+from aerotape.archive.feature import Feature
+from aerotape.archive.features.entity import EntityFeature
+from aerotape.archive.features.ledger.feature import LedgerFeature
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
@@ -40,7 +40,6 @@ from aerotape.archive.security.plugins import (
     load_authorisation_service,
 )
 from aerotape.archive.threads import show_thread_name, thread_name
-from aerotape.archive.worker_tasks import WorkerOptions
 from aerotape.catalog.durability import make_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME, MarkFileHeader
@@ -59,9 +58,10 @@ from aerotape.media_driver import (
     with_c_names,
 )
 from aerotape.protocol import NULL_VALUE
+from aerotape.worker_tasks import WorkerOptions
 
-EXTENSIONS: Final[tuple[type[Extension], ...]] = (LedgerExtension, EntityExtension)
-"""The extensions of Aeron Archive that an archive has."""
+FEATURES: Final[tuple[type[Feature], ...]] = (LedgerFeature, EntityFeature)
+"""What an archive has that Aeron Archive has not."""
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
 
@@ -187,8 +187,8 @@ class Archive(Closing):
                     " give one",
                     "authenticator",
                 )
-            from aerotape.archive.security.control_address import OwnAddresses
             from aerotape.archive.security.users import UsersGuard
+            from aerotape.control_address import OwnAddresses
 
             addresses = OwnAddresses(self.control_channel, config.control_addresses)
             users = UsersGuard(config.users_file, addresses, config.thread_naming)
@@ -281,7 +281,7 @@ class Archive(Closing):
             errors=errors,
         )
         self._conductor = Conductor(
-            resources, self._authenticator, self._authorisation_service, EXTENSIONS
+            resources, self._authenticator, self._authorisation_service, FEATURES
         )
         name = thread_name("conductor", config.thread_naming)
         self._thread = threading.Thread(target=self._conduct, args=(name,), name=name, daemon=True)
@@ -312,7 +312,7 @@ class Archive(Closing):
         for outcome in self.outcomes:
             if outcome.outcome is not Outcome.CLEAN:
                 LOGGER.log(logging.WARNING if outcome.suspect else logging.INFO, "%s", outcome)
-        compact_at_start(catalog, self.archive_dir, config.catalog_capacity, EXTENSIONS)
+        compact_at_start(catalog, self.archive_dir, config.catalog_capacity, FEATURES)
         return catalog
 
     def _open(self, part: _PartT) -> _PartT:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aerotape.archive.error_log import LOGGER
-from aerotape.archive.extensions import Extension
+from aerotape.archive.feature import Feature
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AerotapeError
 
@@ -20,18 +20,18 @@ def compact_at_start(
     catalog: Catalog,
     archive_dir: Path,
     capacity_bytes: int,
-    extensions: Sequence[type[Extension]] = (),
+    features: Sequence[type[Feature]] = (),
 ) -> list[int]:
     """Remove the entries of purged recordings when they are more than half of all entries.
 
-    A recording of which a file is left stays until that file is deleted, and one that an extension
+    A recording of which a file is left stays until that file is deleted, and one that a feature
     still names until it does not. When the compaction fails the catalog stays as it was, and
     the reason is logged.
 
     Args:
         catalog: open for writing, and not in use yet.
         capacity_bytes: smallest length of the catalog file.
-        extensions: of the archive.
+        features: of the archive.
 
     Returns:
         The ids of the recordings that were removed.
@@ -44,7 +44,7 @@ def compact_at_start(
     try:
         removed = sorted(
             purged.difference(
-                ids_with_files(archive_dir), *(each.retained(archive_dir) for each in extensions)
+                ids_with_files(archive_dir), *(each.retained(archive_dir) for each in features)
             )
         )
         if removed:

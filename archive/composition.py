@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.services import Services
-from aerotape.archive.extensions import Extensions
+from aerotape.archive.feature import Features
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.removal import Removals
@@ -21,7 +21,7 @@ from aerotape.archive.recording.storage import StorageGate
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
 from aerotape.archive.replication.replications import Replications
-from aerotape.archive.waiting import BackgroundTasks
+from aerotape.waiting import BackgroundTasks
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
@@ -68,7 +68,7 @@ def compose_services(
     files: FileWorker,
     authorisation: GuardedAuthorisation,
 ) -> Services:
-    """Create what the handlers of requests use, without extensions.
+    """Create what the handlers of requests use, without features.
 
     Raises:
         AeronError: the driver refuses the channel of the recording events.
@@ -155,7 +155,7 @@ def compose_services(
         gate=gate,
         imports=FileWorker("import", mailbox.wake, naming),
         tasks=tasks,
-        extensions=Extensions(),
+        features=Features(),
         errors=errors,
         authorisation=authorisation,
         next_id=next_id,

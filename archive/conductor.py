@@ -13,12 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from aerotape import _native
-from aerotape.archive.agent import SOON_NS
 from aerotape.archive.composition import Resources, compose_services, retention_agent
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
-from aerotape.archive.extensions import Extension
+from aerotape.archive.feature import Feature
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.storage import StorageSpace
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
@@ -26,6 +25,7 @@ from aerotape.archive.security.authorisation import AuthorisationService, Guarde
 from aerotape.catalog.recovery.trailing_segment import make_next_segments
 from aerotape.clock import epoch_ms
 from aerotape.errors import AerotapeError, ClosedError
+from aerotape.waiting import SOON_NS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -52,7 +52,7 @@ class Conductor:
         resources: Resources,
         authenticator: Authenticator,
         authorisation_service: AuthorisationService,
-        extensions: Iterable[type[Extension]],
+        features: Iterable[type[Feature]],
     ) -> None:
         """Create the archive's services.
 
@@ -97,13 +97,13 @@ class Conductor:
             services=services,
             authenticator=GuardedAuthenticator(authenticator, self._errors),
         )
-        for extension in extensions:
-            services.extensions.add(extension(services, config, self._mailbox.wake))
+        for feature in features:
+            services.features.add(feature(services, config, self._mailbox.wake))
         # In the order in which they are advanced, and closed.
         self._agents: dict[str, Agent] = {
             "storage gate": self._gate,
             "replications": self._replications,
-            **services.extensions.agents,
+            **services.features.agents,
             "recordings": self.recordings,
             "replays": self.replays,
             "background tasks": services.tasks,

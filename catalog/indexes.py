@@ -27,18 +27,14 @@ from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
 from aerotape.errors import AerotapeError, StorageError, StorageErrors
 
-_NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.(?:time|seek)-index", re.ASCII)
+_NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.time-index", re.ASCII)
 
 
 def remove_indexes(archive_dir: Path, recording_id: int) -> None:
-    """Remove the index files of a recording, if there are any (StorageError)."""
-    for path in (
-        time_index_path(archive_dir, recording_id),
-        # Created by earlier versions for recordings of raft journals, and not read any more.
-        archive_dir / f"aerotape-{recording_id}.seek-index",
-    ):
-        with StorageErrors(f"cannot remove index {path}", path):
-            path.unlink(missing_ok=True)
+    """Remove the index file of a recording, if there is one (StorageError)."""
+    path = time_index_path(archive_dir, recording_id)
+    with StorageErrors(f"cannot remove index {path}", path):
+        path.unlink(missing_ok=True)
 
 
 def parse_index_name(name: str) -> int | None:

@@ -20,6 +20,7 @@ from aerotape.url_path import UrlPath
 # After the schema id, sbe-tool writes the version of its representation, which is 0: XML does not
 # contain these bytes in any encoding.
 _IR_VERSION: Final = slice(4, 8)
+_Read = Callable[[str], bytes]
 
 
 def load_schema(schema_file: str | Path, storage: StorageOptions = NO_OPTIONS) -> Schema:
@@ -47,6 +48,27 @@ def load_schema(schema_file: str | Path, storage: StorageOptions = NO_OPTIONS) -
         raise ConfigurationError(
             f"cannot read the SBE schema {source}: {reason}", "schema"
         ) from error
+    return _parsed(source, content, read_included)
+
+
+def schema_of(content: bytes, name: str) -> Schema:
+    """Parse the content of a schema file that was read elsewhere, such as standard input.
+
+    Files that an XML schema includes are in the current folder or below it.
+
+    Args:
+        content: XML or `.sbeir`.
+        name: what errors call it.
+
+    Raises:
+        SchemaError, CodecError: as for `load_schema`.
+    """
+    source = Path(name)
+    return _parsed(source, content, _readers(source, NO_OPTIONS)[1])
+
+
+def _parsed(source: Path, content: bytes, read_included: _Read) -> Schema:
+    """Parse a schema (SchemaError, CodecError)."""
     if len(content) > MAX_BYTES:
         raise CodecError(f"{source}: the schema is larger than {MAX_BYTES >> 20} MiB")
     if content[_IR_VERSION] == bytes(4):
@@ -55,9 +77,6 @@ def load_schema(schema_file: str | Path, storage: StorageOptions = NO_OPTIONS) -
         except CodecError as error:
             raise CodecError(f"{source}: {error}") from None
     return read_xml(source, content, read_included)
-
-
-_Read = Callable[[str], bytes]
 
 
 def _readers(source: Path, storage: StorageOptions) -> tuple[_Read, _Read]:

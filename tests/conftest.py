@@ -16,6 +16,7 @@ from support.jvm import java
 
 from aerotape import _native
 
+pytest_plugins = ["support.daemon.fixtures"]
 # A test that uses one of these fixtures has the marker.
 _MARKERS = {
     "jars": "jvm",

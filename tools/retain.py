@@ -24,11 +24,11 @@ from aerotape.tools._cli.exit_codes import EXIT_FAILURE
 from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
     from aerotape.archive.retention.plan import Removal, RetentionPlan
     from aerotape.archive.retention.policy import RetentionPolicy
     from aerotape.archive.retention.survey import Usage
     from aerotape.catalog.mark.layout import MarkFileHeader
+    from aerotape.clients import ArchiveClient
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -119,11 +119,11 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
 def plan_now(directory: Path, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
     """Return what a policy deletes now (CatalogError, StorageError)."""
-    from aerotape.archive.archive import EXTENSIONS
-    from aerotape.archive.extensions import first_hold
+    from aerotape.archive.archive import FEATURES
+    from aerotape.archive.feature import first_hold
     from aerotape.archive.retention.locked_segments import plan_directory
 
-    holds = partial(first_hold, EXTENSIONS)
+    holds = partial(first_hold, FEATURES)
     return plan_directory(directory, policy, time.time_ns(), holds, usage)
 
 

@@ -6,7 +6,7 @@ from typing import Final, final
 from typing_extensions import Buffer
 
 from aerotape._native._aeron import Counter, ExclusivePublication, Image, Mailbox
-from aerotape.archive.worker_tasks import RecordingTask, ReplayTask, WorkerOptions
+from aerotape.worker_tasks import RecordingTask, ReplayTask, WorkerOptions
 
 # ---- worker/ (recorder and replayer) -----------------------------------------------------------
 

@@ -30,11 +30,11 @@ from aerotape.archive.config.property_names import (
     nearest,
 )
 from aerotape.archive.config.values import BACKOFF, COUNT, Idle, Kind
-from aerotape.archive.security.control_address import CONTROL_ADDRESSES
 from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
 from aerotape.archive.threads import ThreadNaming
 from aerotape.catalog.layout import ChecksumName
 from aerotape.channel_uri import ChannelUri
+from aerotape.control_address import CONTROL_ADDRESSES
 from aerotape.errors import ConfigurationError
 
 MARK_FILE_UPDATE_INTERVAL_MS = 1_000

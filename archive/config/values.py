@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aerotape.archive.security.control_address import numeric_address
 from aerotape.catalog.layout import (
     MAX_CAPACITY_BYTES,
     MIN_CAPACITY_BYTES,
@@ -19,6 +18,7 @@ from aerotape.catalog.layout import (
     checksum_name,
 )
 from aerotape.channel_uri import ChannelUri
+from aerotape.control_address import numeric_address
 from aerotape.errors import ConfigurationError
 from aerotape.units import (
     MAX_INT,

@@ -15,15 +15,14 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from aerotape.archive.agent import SOON_NS
 from aerotape.archive.control import responses
 from aerotape.archive.control.responses import RESPONSE_NOT_CONNECTED, ResponseSender
-from aerotape.archive.driver_tasks import add
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
-from aerotape.archive.waiting import Running
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode
+from aerotape.driver_tasks import add
 from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, ErrorCode
+from aerotape.waiting import SOON_NS, Running
 
 if TYPE_CHECKING:
     from collections.abc import Callable

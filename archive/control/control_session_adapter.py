@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aerotape.archive import counters
+from aerotape import counter_keys
 from aerotape.archive.control import requests
 from aerotape.archive.control.control_session import SESSION_CLOSED, ControlSession
 from aerotape.archive.control.requests.handling import send_failure
@@ -205,9 +205,9 @@ class ControlSessionAdapter:
                 channel, message.response_stream_id
             ),
             counter=self.client.async_add_counter(
-                counters.CounterType.CONTROL_SESSION,
-                counters.control_session_key(self.services.archive_id, session_id),
-                counters.control_session_label(
+                counter_keys.CounterType.CONTROL_SESSION,
+                counter_keys.control_session_key(self.services.archive_id, session_id),
+                counter_keys.control_session_label(
                     self.services.archive_id, _client_info(message.client_info, source, stream)
                 ),
             ),
@@ -255,7 +255,7 @@ def respond(services: Services, session: ControlSession, request: Any) -> None:
     """Respond to a request; whatever fails becomes an error response."""
     try:
         own = requests.HANDLERS
-        handlers = own if type(request) in own else services.extensions.handlers
+        handlers = own if type(request) in own else services.features.handlers
         handlers[type(request)](services, session, request)
     except Exception as error:
         name = type(request).__name__

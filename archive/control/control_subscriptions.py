@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.driver_tasks import add
-from aerotape.archive.waiting import run
 from aerotape.channel_uri import ChannelUri
+from aerotape.driver_tasks import add
 from aerotape.errors import AeronError, AeronTimeoutError
+from aerotape.waiting import run
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, Subscription

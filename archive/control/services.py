@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.extensions import Extensions
+    from aerotape.archive.feature import Features
     from aerotape.archive.recording.file_worker import FileWorker
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.removal import Removals
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from aerotape.archive.replay.tokens import ReplayTokens
     from aerotape.archive.replication.replications import Replications
     from aerotape.archive.security.authorisation import GuardedAuthorisation
-    from aerotape.archive.waiting import BackgroundTasks
     from aerotape.catalog.file.catalog import Catalog
+    from aerotape.waiting import BackgroundTasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Services:
     gate: StorageGate
     imports: FileWorker
     tasks: BackgroundTasks
-    extensions: Extensions
+    features: Features
     errors: ErrorLog
     authorisation: GuardedAuthorisation
     next_id: Callable[[], int]

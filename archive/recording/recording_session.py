@@ -28,17 +28,17 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from aerotape.archive.worker_tasks import RecordingTask
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError
+from aerotape.worker_tasks import RecordingTask
 
 if TYPE_CHECKING:
     from aerotape._native import Counter, Image, PendingCounter, SessionWorker
     from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
-    from aerotape.archive.recording.durability import OnSynced
     from aerotape.archive.recording.subscriptions import RecordedSubscription
-    from aerotape.archive.worker_tasks import TimeIndexTask
+    from aerotape.durability import OnSynced
+    from aerotape.worker_tasks import TimeIndexTask
 
 
 class RecordingSessionState(Enum):

@@ -22,10 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.driver_streams import SETTLE_NS, DriverStreams, StopPoint
-from aerotape.archive.recording.durability import Durability, OnSynced
 from aerotape.archive.recording.extension import refuse_image, refuse_request, too_many
 from aerotape.archive.recording.recording_session import RecordingSession
 from aerotape.archive.recording.session_factory import RecordingSessionFactory
@@ -42,9 +40,11 @@ from aerotape.archive.recording.subscriptions import (
 )
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
+from aerotape.durability import Durability, OnSynced
 from aerotape.errors import AerotapeError, ArchiveError, ClosedError
 from aerotape.protocol import ErrorCode
 from aerotape.units import MAX_LONG
+from aerotape.waiting import SOON_NS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.file_worker import FileWorker
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.segments.locks import SegmentLocks
-    from aerotape.archive.worker_tasks import TimeIndexTask
     from aerotape.catalog.file.catalog import Catalog
+    from aerotape.worker_tasks import TimeIndexTask
 
 
 LOGGER = logging.getLogger(__name__)

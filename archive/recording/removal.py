@@ -1,7 +1,7 @@
 """Removal of recorded data, for clients and for the archive itself.
 
 A recording is truncated, purged, or loses its first segments, unless what would be removed is in
-use. What an extension protects is for the caller to check (`archive.extensions`).
+use. What a feature protects is for the caller to check (`archive.feature`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.recording.durability import force_catalog
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.durability import force_names
+from aerotape.catalog.forcing import force_catalog
 from aerotape.catalog.indexes import cut_after, remove_indexes
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.quarantine import clear_marks

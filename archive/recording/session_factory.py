@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive import counters
-from aerotape.archive.recording.durability import force_segments
+from aerotape import counter_keys
 from aerotape.archive.recording.extension import clear_stale_tail
 from aerotape.archive.recording.recording_session import RecordingSession
-from aerotape.archive.worker_tasks import TimeIndexTask
+from aerotape.catalog.forcing import force_segments
 from aerotape.catalog.indexes import prepare_extension
 from aerotape.catalog.time_index.file import Provenance, time_index_path
 from aerotape.clock import epoch_ms
 from aerotape.errors import AerotapeError
+from aerotape.worker_tasks import TimeIndexTask
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image
@@ -147,16 +147,16 @@ class RecordingSessionFactory:
                 self.catalog.force()
                 where = self.archive_id, recording_id, subscription.durability.key
                 pending_confirmed = self.client.async_add_counter(
-                    counters.CounterType.LEDGER_CONFIRMED,
-                    counters.ledger_confirmed_key(*where),
-                    counters.ledger_confirmed_label(*where),
+                    counter_keys.CounterType.CONFIRMED_POSITION,
+                    counter_keys.confirmed_position_key(*where),
+                    counter_keys.confirmed_position_label(*where),
                 )
             pending_counter = self.client.async_add_counter(
-                counters.CounterType.RECORDING_POSITION,
-                counters.recording_position_key(
+                counter_keys.CounterType.RECORDING_POSITION,
+                counter_keys.recording_position_key(
                     self.archive_id, recording_id, session_id, image.source_identity
                 ),
-                counters.recording_position_label(
+                counter_keys.recording_position_label(
                     self.archive_id,
                     recording_id,
                     session_id,

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.error_log import LOGGER
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.waiting import Pause, Task
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME
 from aerotape.errors import ClosedError, StorageError, StorageErrors
 from aerotape.protocol import ErrorCode
+from aerotape.waiting import Pause, Task
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -16,23 +16,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.agent import SOON_NS
-from aerotape.archive.driver_tasks import add
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.waiting import Running
 from aerotape.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
 from aerotape.codecs.generated.archive import SourceLocation
+from aerotape.driver_tasks import add
 from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.waiting import SOON_NS, Running
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from aerotape._native import AeronClient, Image, Mailbox, PendingSubscription, Subscription
     from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
-    from aerotape.archive.recording.durability import Durability
     from aerotape.archive.recording.observer import RecordingObserver
-    from aerotape.archive.worker_tasks import TimeIndexTask
+    from aerotape.durability import Durability
+    from aerotape.worker_tasks import TimeIndexTask
 
 _MANY_ANNOUNCED: Final = 256
 
@@ -200,6 +199,11 @@ class RecordedSubscriptions:
                 message += (
                     ", but not of all its publications: stop it, then record again. Not recorded:"
                     f" {unrecorded}"
+                )
+            else:
+                message += (
+                    ": new publications on it are recorded too; to record it with other options,"
+                    " stop it first"
                 )
             raise ArchiveError(message, ErrorCode.ACTIVE_SUBSCRIPTION)
         what = f"a subscription to {subscription.channel} stream {subscription.stream_id}"

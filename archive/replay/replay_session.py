@@ -13,9 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from aerotape.archive.agent import SOON_NS
-from aerotape.archive.counters import replay_alias
-from aerotape.archive.driver_tasks import add_publication
 from aerotape.archive.replay.request import (
     ReplayPlan,
     RequestedReplay,
@@ -25,11 +22,11 @@ from aerotape.archive.replay.request import (
     replay_channel,
     replay_session_id,
 )
-from aerotape.archive.waiting import Running
-from aerotape.archive.worker_tasks import ReplayTask
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.channel_uri import ChannelUri
+from aerotape.counter_keys import replay_alias
+from aerotape.driver_tasks import add_publication
 from aerotape.errors import (
     AerotapeError,
     ArchiveError,
@@ -37,6 +34,8 @@ from aerotape.errors import (
     ConfigurationError,
 )
 from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.waiting import SOON_NS, Running
+from aerotape.worker_tasks import ReplayTask
 
 if TYPE_CHECKING:
     from aerotape._native import (

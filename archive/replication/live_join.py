@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.client.live.join_rule import is_joined, is_near_live
-from aerotape.archive.driver_tasks import wait_for
 from aerotape.archive.replication.source_requests import source_position
-from aerotape.archive.waiting import Pause, Task
+from aerotape.client.live.join_rule import is_joined, is_near_live
+from aerotape.driver_tasks import wait_for
 from aerotape.errors import ArchiveError
+from aerotape.waiting import Pause, Task
 
 if TYPE_CHECKING:
     from aerotape._native import Image, Subscription
-    from aerotape.archive.client.session.client_session import ClientSession
+    from aerotape.client.session.client_session import ClientSession
 
 
 def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -> Task[None]:

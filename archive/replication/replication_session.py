@@ -13,7 +13,7 @@ In capitals: the signals that the client receives; SYNC only at the end of the s
 REPLICATE only for a new recording. An error, a stop or the end of the recording leads from any
 step to REPLICATE_END, which `close` sends.
 
-The session with the source is a client's (`archive.client`): the replication is one task, which is
+The session with the source is a client's (`client`): the replication is one task, which is
 advanced in each duty cycle.
 """
 
@@ -22,10 +22,6 @@ from __future__ import annotations
 from dataclasses import InitVar, asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from aerotape.archive.client.replay.requests import exchange_over_response_channel, stop_replay
-from aerotape.archive.client.session.exchange import exchange
-from aerotape.archive.client.session.request import Call, relevant_id
-from aerotape.archive.driver_tasks import wait_for
 from aerotape.archive.replication import live_join
 from aerotape.archive.replication.request import (
     ReplicationRequest,
@@ -41,22 +37,26 @@ from aerotape.archive.replication.source_requests import (
     source_descriptor,
     source_position,
 )
-from aerotape.archive.waiting import Pause, Running, Task
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import ChannelUri
+from aerotape.client.replay.requests import exchange_over_response_channel, stop_replay
+from aerotape.client.session.exchange import exchange
+from aerotape.client.session.request import Call, relevant_id
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
+from aerotape.driver_tasks import wait_for
 from aerotape.errors import ArchiveError, ClosedError, InvalidPositionError
 from aerotape.frame_header import to_int32
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
+from aerotape.waiting import Pause, Running, Task
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image, Subscription
-    from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.subscriptions import RecordedSubscription
     from aerotape.catalog.file.catalog import Catalog
+    from aerotape.client.session.client_session import ClientSession
 
 
 @dataclass(eq=False)

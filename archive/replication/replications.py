@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.agent import SOON_NS
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_VALUE
+from aerotape.waiting import SOON_NS
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient
-    from aerotape.archive.client.session.client_session import ClientSession
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replication_session import ReplicationSession
-    from aerotape.archive.waiting import Task
     from aerotape.catalog.file.catalog import Catalog
+    from aerotape.client.session.client_session import ClientSession
+    from aerotape.waiting import Task
 
 _QUIET_NS: Final = 10_000_000
 
@@ -106,8 +106,8 @@ class Replications:
         )
 
     def _open_source(self, request: ReplicationRequest, replication_id: int) -> Task[ClientSession]:
-        from aerotape.archive.client.credentials import Login, user_of_file
-        from aerotape.archive.client.session.handshake import open_session
+        from aerotape.client.credentials import Login, user_of_file
+        from aerotape.client.session.handshake import open_session
 
         config = self.config
 

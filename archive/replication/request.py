@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aerotape.archive.recording.durability import Durability
 from aerotape.channel_uri import ChannelUri
+from aerotape.durability import Durability
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
 
 

@@ -1,6 +1,6 @@
 """Requests to the source archive, with the errors that the reference reports to the client.
 
-The client's own pieces speak the protocol (`archive.client`); this module adds the error codes of
+The client's own pieces speak the protocol (`client`); this module adds the error codes of
 a replication and the texts that clients match on.
 """
 
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from aerotape.archive.client.queries import descriptor_of, recording_position
-from aerotape.archive.client.session.client_session import ClientSession
-from aerotape.archive.client.session.exchange import exchange, list_items
-from aerotape.archive.client.session.request import Listing
-from aerotape.archive.waiting import Task
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.client.queries import descriptor_of, recording_position
+from aerotape.client.session.client_session import ClientSession
+from aerotape.client.session.exchange import exchange, list_items
+from aerotape.client.session.request import Listing
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import (
     AeronTimeoutError,
@@ -22,6 +21,7 @@ from aerotape.errors import (
     ConfigurationError,
 )
 from aerotape.protocol import NULL_POSITION, ErrorCode
+from aerotape.waiting import Task
 
 T = TypeVar("T")
 

@@ -35,7 +35,7 @@ def plan_directory(
         archive_dir: the directory; an archive may be using it.
         policy: the policy.
         now_ns: the time, nanoseconds since 1970.
-        holds: of the extensions.
+        holds: of the features.
         usage: the recordings in use by the archive.
 
     Raises:

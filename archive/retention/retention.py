@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.agent import SOON_NS
 from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER
 from aerotape.archive.recording.file_worker import FileWorker
@@ -23,10 +22,10 @@ from aerotape.archive.retention.locked_segments import plan_directory
 from aerotape.archive.retention.plan import Removal, Retained, RetentionPlan
 from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.retention.survey import Usage
-from aerotape.archive.waiting import BackgroundTasks, Pause, Task, await_future
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
+from aerotape.waiting import SOON_NS, BackgroundTasks, Pause, Task, await_future
 
 if TYPE_CHECKING:
     from aerotape._native import Counter
@@ -121,7 +120,7 @@ class Retention:
         policy = read_policy(self.policy_file)
         services = self.services
         return plan_directory(
-            services.archive_dir, policy, now_ns, services.extensions.holds, usage
+            services.archive_dir, policy, now_ns, services.features.holds, usage
         )
 
     def _usage(self) -> Usage:
@@ -155,7 +154,7 @@ class Retention:
         """Remove what is planned of a recording, unless it is refused."""
         services, recording_id = self.services, removal.recording_id
         try:
-            services.extensions.check_recording(recording_id)
+            services.features.check_recording(recording_id)
             if removal.new_start_position is None:
                 deletion = services.removals.purge(recording_id)
             else:

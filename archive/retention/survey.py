@@ -37,7 +37,7 @@ class Usage:
 
 
 Holds = Callable[[RecordingDescriptor], str]
-"""Returns why nothing of a recording is deleted, as `archive.extensions.Extension.holds`."""
+"""Returns why nothing of a recording is deleted, as `archive.feature.Feature.holds`."""
 
 
 def survey(archive_dir: Path, holds: Holds, usage: Usage) -> list[Holding]:
@@ -45,7 +45,7 @@ def survey(archive_dir: Path, holds: Holds, usage: Usage) -> list[Holding]:
 
     Args:
         archive_dir: the directory.
-        holds: of the extensions.
+        holds: of the features.
         usage: the recordings in use.
 
     Raises:

@@ -29,17 +29,17 @@ from pathlib import Path
 
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security.authentication import SessionProxy
-from aerotape.archive.security.control_address import CONTROL_ADDRESSES, OwnAddresses
-from aerotape.archive.security.scram import (
+from aerotape.archive.security.users_file import Role, Users, read_users
+from aerotape.archive.threads import ThreadNaming, show_thread_name, thread_name
+from aerotape.control_address import CONTROL_ADDRESSES, OwnAddresses
+from aerotape.errors import ConfigurationError
+from aerotape.scram import (
     DEFAULT_ITERATIONS,
     KEY_LENGTH,
     SALT_LENGTH,
     Answer,
     Verifier,
 )
-from aerotape.archive.security.users_file import Role, Users, read_users
-from aerotape.archive.threads import ThreadNaming, show_thread_name, thread_name
-from aerotape.errors import ConfigurationError
 
 MAX_CREDENTIALS_LENGTH = 2_048
 # Secrets being hashed or queued. With the default iterations that is about 3 s, less than the

@@ -31,12 +31,12 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from aerotape.archive.security import scram
-from aerotape.archive.security.scram import Verifier
+from aerotape import scram
 from aerotape.catalog.durability import write_durably
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.scram import Verifier
 
 MAX_SECRET_LENGTH = 1024
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")

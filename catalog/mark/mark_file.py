@@ -19,7 +19,7 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -48,6 +48,7 @@ from aerotape.clock import epoch_ms
 from aerotape.context import Closing
 from aerotape.distinct_error_log import DistinctErrorLog, ErrorObservation, read_errors
 from aerotape.errors import ClosedError, MarkFileError, StorageErrors
+from aerotape.times import datetime_of_ms
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
 KEEP_ALIVE_INTERVAL_S = 1.0
@@ -284,10 +285,8 @@ def _save_errors(directory: Path, data: bytes) -> None:
 
 
 def _iso(timestamp_ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)
+    time = datetime_of_ms(timestamp_ms)
+    return str(timestamp_ms) if time is None else time.isoformat(timespec="milliseconds")
 
 
 def _link(archive_dir: Path, mark_file_dir: Path) -> None:

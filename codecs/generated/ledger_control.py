@@ -1,4 +1,4 @@
-"""Messages of the SBE schema aerotape.ledger.control, id 201, version 1.
+"""Messages of the SBE schema aerotape.ledger.control, id 201, version 2.
 
 Generated from ledger-control.xml with sbe-tool by codecs/generate.py; do not edit.
 Regenerate: python -m aerotape.codecs.generate
@@ -25,7 +25,7 @@ from aerotape.codecs.runtime import (
 )
 
 SCHEMA_ID = 201
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class LedgerType(IntEnum):
@@ -82,7 +82,7 @@ class CreateLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 1
     BLOCK_LENGTH: ClassVar[int] = 48
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -128,7 +128,7 @@ class CreateLedgerRequest(Message):
                 48,
                 1,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -148,7 +148,7 @@ class CreateLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 48,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         end = check_block("CreateLedgerRequest", buffer, offset, block_length, 48)
         (
@@ -189,7 +189,7 @@ class LedgerInfoRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 2
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -220,7 +220,7 @@ class LedgerInfoRequest(Message):
                 32,
                 2,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -236,7 +236,7 @@ class LedgerInfoRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         end = check_block("LedgerInfoRequest", buffer, offset, block_length, 32)
         (
@@ -259,7 +259,7 @@ class ListLedgersRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 3
     BLOCK_LENGTH: ClassVar[int] = 36
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "from_ledger_id", "count")
     __slots__ = __match_args__
@@ -284,7 +284,7 @@ class ListLedgersRequest(Message):
                 36,
                 3,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -300,7 +300,7 @@ class ListLedgersRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 36,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         check_block("ListLedgersRequest", buffer, offset, block_length, 36)
         (
@@ -323,7 +323,7 @@ class AttachWriterRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 4
     BLOCK_LENGTH: ClassVar[int] = 44
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -366,7 +366,7 @@ class AttachWriterRequest(Message):
                 44,
                 4,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -385,7 +385,7 @@ class AttachWriterRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 44,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         end = check_block("AttachWriterRequest", buffer, offset, block_length, 44)
         (
@@ -423,7 +423,7 @@ class SyncLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 5
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
     __slots__ = __match_args__
@@ -446,7 +446,7 @@ class SyncLedgerRequest(Message):
                 32,
                 5,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -461,7 +461,7 @@ class SyncLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         check_block("SyncLedgerRequest", buffer, offset, block_length, 32)
         (
@@ -484,7 +484,7 @@ class AwaitLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 6
     BLOCK_LENGTH: ClassVar[int] = 60
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -524,7 +524,7 @@ class AwaitLedgerRequest(Message):
                 60,
                 6,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -543,7 +543,7 @@ class AwaitLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 60,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         attach_id: int | None = None
         if version >= 1:
@@ -594,7 +594,7 @@ class CloseLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 7
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
     __slots__ = __match_args__
@@ -617,7 +617,7 @@ class CloseLedgerRequest(Message):
                 32,
                 7,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -632,7 +632,7 @@ class CloseLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         check_block("CloseLedgerRequest", buffer, offset, block_length, 32)
         (
@@ -654,7 +654,7 @@ class RecoverLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 8
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -685,7 +685,7 @@ class RecoverLedgerRequest(Message):
                 32,
                 8,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -701,7 +701,7 @@ class RecoverLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         end = check_block("RecoverLedgerRequest", buffer, offset, block_length, 32)
         (
@@ -724,7 +724,7 @@ class ListScopedRecordingsRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 40
     BLOCK_LENGTH: ClassVar[int] = 36
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -755,7 +755,7 @@ class ListScopedRecordingsRequest(Message):
                 36,
                 40,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -771,7 +771,7 @@ class ListScopedRecordingsRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 36,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         check_block("ListScopedRecordingsRequest", buffer, offset, block_length, 36)
         (
@@ -794,7 +794,7 @@ class DeleteLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 9
     BLOCK_LENGTH: ClassVar[int] = 32
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id")
     __slots__ = __match_args__
@@ -817,7 +817,7 @@ class DeleteLedgerRequest(Message):
                 32,
                 9,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -832,7 +832,7 @@ class DeleteLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 32,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         check_block("DeleteLedgerRequest", buffer, offset, block_length, 32)
         (
@@ -854,7 +854,7 @@ class ScopedReplayRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 41
     BLOCK_LENGTH: ClassVar[int] = 64
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -900,7 +900,7 @@ class ScopedReplayRequest(Message):
                 64,
                 41,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -921,7 +921,7 @@ class ScopedReplayRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 64,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         end = check_block("ScopedReplayRequest", buffer, offset, block_length, 64)
         (
@@ -960,7 +960,7 @@ class LocateEntryRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 10
     BLOCK_LENGTH: ClassVar[int] = 40
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id", "ledger_id", "entry_id")
     __slots__ = __match_args__
@@ -985,7 +985,7 @@ class LocateEntryRequest(Message):
                 40,
                 10,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1001,7 +1001,7 @@ class LocateEntryRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 40,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         check_block("LocateEntryRequest", buffer, offset, block_length, 40)
         (
@@ -1024,7 +1024,7 @@ class NextScopeRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 42
     BLOCK_LENGTH: ClassVar[int] = 24
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = ("control_session_id", "correlation_id", "scope_id")
     __slots__ = __match_args__
@@ -1045,7 +1045,7 @@ class NextScopeRequest(Message):
                 24,
                 42,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1059,7 +1059,7 @@ class NextScopeRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 24,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         check_block("NextScopeRequest", buffer, offset, block_length, 24)
         (
@@ -1081,7 +1081,7 @@ class MirrorLedgerRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 11
     BLOCK_LENGTH: ClassVar[int] = 88
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -1148,7 +1148,7 @@ class MirrorLedgerRequest(Message):
                 88,
                 11,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1179,7 +1179,7 @@ class MirrorLedgerRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 88,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         recorded_position: int | None = None
         step: int | None = None
@@ -1264,7 +1264,7 @@ class ReplaceMirrorRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 12
     BLOCK_LENGTH: ClassVar[int] = 36
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -1301,7 +1301,7 @@ class ReplaceMirrorRequest(Message):
                 36,
                 12,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1318,7 +1318,7 @@ class ReplaceMirrorRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 36,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         is_lost: int | None = None
         if version >= 1:
@@ -1363,7 +1363,7 @@ class PrepareWriterRequest(Message):
     TEMPLATE_ID: ClassVar[int] = 13
     BLOCK_LENGTH: ClassVar[int] = 36
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -1397,7 +1397,7 @@ class PrepareWriterRequest(Message):
                 36,
                 13,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1414,7 +1414,7 @@ class PrepareWriterRequest(Message):
         buffer: Buffer,
         offset: int = 0,
         block_length: int = 36,
-        version: int = 1,
+        version: int = 2,
     ) -> Self:
         end = check_block("PrepareWriterRequest", buffer, offset, block_length, 36)
         (
@@ -1436,7 +1436,8 @@ class PrepareWriterRequest(Message):
         )
 
 
-_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiiiiq")
+_LEDGER_DESCRIPTOR = Struct("<HHHHqqqqqqqqqqqiiiiiiiiqqq")
+_LEDGER_DESCRIPTOR_BLOCK_V2 = Struct("<qqqqqqqqqqqiiiiiiiiqqq")
 _LEDGER_DESCRIPTOR_BLOCK_V1 = Struct("<qqqqqqqqqqqiiiiiiiiq")
 _LEDGER_DESCRIPTOR_BLOCK_V0 = Struct("<qqqqqqqqqqqiiiiiiii")
 
@@ -1445,9 +1446,9 @@ class LedgerDescriptor(Message):
     """Template 20, `LedgerDescriptor`."""
 
     TEMPLATE_ID: ClassVar[int] = 20
-    BLOCK_LENGTH: ClassVar[int] = 128
+    BLOCK_LENGTH: ClassVar[int] = 144
     SCHEMA_ID: ClassVar[int] = 201
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     __match_args__ = (
         "control_session_id",
@@ -1470,6 +1471,8 @@ class LedgerDescriptor(Message):
         "ack_quorum",
         "has_password",
         "archive_id",
+        "damaged_entries",
+        "repaired_entries",
         "mirrors",
         "replica",
         "members",
@@ -1498,6 +1501,8 @@ class LedgerDescriptor(Message):
         ack_quorum: int = 0,
         has_password: BooleanType = BooleanType.FALSE,
         archive_id: int | None = None,  # since version 1
+        damaged_entries: int | None = None,  # since version 2
+        repaired_entries: int | None = None,  # since version 2
         mirrors: str = "",
         replica: str | None = "",
         members: str | None = "",
@@ -1522,6 +1527,8 @@ class LedgerDescriptor(Message):
         self.ack_quorum = ack_quorum
         self.has_password = has_password
         self.archive_id = archive_id
+        self.damaged_entries = damaged_entries
+        self.repaired_entries = repaired_entries
         self.mirrors = mirrors
         self.replica = replica
         self.members = members
@@ -1529,10 +1536,10 @@ class LedgerDescriptor(Message):
     def encode(self) -> bytes:
         try:
             block = _LEDGER_DESCRIPTOR.pack(
-                128,
+                144,
                 20,
                 201,
-                1,
+                2,
                 self.control_session_id,
                 self.correlation_id,
                 self.scope_id,
@@ -1553,6 +1560,8 @@ class LedgerDescriptor(Message):
                 self.ack_quorum,
                 self.has_password,
                 -9223372036854775808 if self.archive_id is None else self.archive_id,
+                -9223372036854775808 if self.damaged_entries is None else self.damaged_entries,
+                -9223372036854775808 if self.repaired_entries is None else self.repaired_entries,
             )
             return (
                 block
@@ -1568,11 +1577,39 @@ class LedgerDescriptor(Message):
         cls,
         buffer: Buffer,
         offset: int = 0,
-        block_length: int = 128,
-        version: int = 1,
+        block_length: int = 144,
+        version: int = 2,
     ) -> Self:
         archive_id: int | None = None
-        if version >= 1:
+        damaged_entries: int | None = None
+        repaired_entries: int | None = None
+        if version >= 2:
+            end = check_block("LedgerDescriptor", buffer, offset, block_length, 144)
+            (
+                control_session_id,
+                correlation_id,
+                scope_id,
+                ledger_id,
+                created_ms,
+                recording_id,
+                recorded_position,
+                confirmed_position,
+                last_pushed,
+                last_confirmed,
+                length,
+                recording_counter_id,
+                confirmed_counter_id,
+                ledger_type,
+                digest_type,
+                state,
+                write_quorum,
+                ack_quorum,
+                has_password,
+                archive_id,
+                damaged_entries,
+                repaired_entries,
+            ) = _LEDGER_DESCRIPTOR_BLOCK_V2.unpack_from(buffer, offset)
+        elif version >= 1:
             end = check_block("LedgerDescriptor", buffer, offset, block_length, 128)
             (
                 control_session_id,
@@ -1631,6 +1668,10 @@ class LedgerDescriptor(Message):
         has_password = enum_member(BooleanType, has_password, "LedgerDescriptor.has_password")
         if archive_id == -9223372036854775808:
             archive_id = None
+        if damaged_entries == -9223372036854775808:
+            damaged_entries = None
+        if repaired_entries == -9223372036854775808:
+            repaired_entries = None
         mirrors, end = read_text(buffer, end, "LedgerDescriptor.mirrors")
         replica: str | None = None
         if version >= 1:
@@ -1659,6 +1700,8 @@ class LedgerDescriptor(Message):
             ack_quorum,
             has_password,
             archive_id,
+            damaged_entries,
+            repaired_entries,
             mirrors,
             replica,
             members,

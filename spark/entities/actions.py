@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as fn
 
 from aerotape import codecs
-from aerotape.archive.entity.topic import recordings_of
+from aerotape.entity.topic import recordings_of
 from aerotape.errors import EntityError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.spark.source.options import STORAGE_PREFIX

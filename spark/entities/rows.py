@@ -10,17 +10,6 @@ import pyarrow
 from pyarrow import compute
 
 from aerotape import _native
-from aerotape.archive.entity.fold import Effect, Fold
-from aerotape.archive.entity.stores.base import MAX_SNAPSHOTS
-from aerotape.archive.entity.stores.rows import (
-    EVENT_COLUMNS,
-    HEAD_COLUMNS,
-    SNAPSHOT_COLUMNS,
-    append_rows,
-    expire_on,
-    snapshot_row,
-)
-from aerotape.archive.entity.transitions import expires_ms
 from aerotape.codecs.entity.actions import (
     ActionHeader,
     ActionKind,
@@ -31,6 +20,17 @@ from aerotape.codecs.entity.actions import (
 from aerotape.codecs.entity.lower_case import CAPITAL_SIGMA
 from aerotape.codecs.entity.payload import events_of
 from aerotape.codecs.entity.segments import head_segment
+from aerotape.entity.fold import Effect, Fold
+from aerotape.entity.stores.base import MAX_SNAPSHOTS
+from aerotape.entity.stores.rows import (
+    EVENT_COLUMNS,
+    HEAD_COLUMNS,
+    SNAPSHOT_COLUMNS,
+    append_rows,
+    expire_on,
+    snapshot_row,
+)
+from aerotape.entity.transitions import expires_ms
 from aerotape.errors import CodecError, EntityError
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as fn
 
-from aerotape.archive.entity.topic import check_topic
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.codecs.entity.segments import (
     DEFAULT_SEGMENT_SIZE,
     DEFAULT_SEGMENTS,
     MIN_SEGMENT_SIZE,
 )
+from aerotape.entity.topic import check_topic
 from aerotape.errors import ConfigurationError
 from aerotape.spark.entities.task import WriteTask
 from aerotape.spark.tables.output import OutputStore

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.driver_tasks import add
-from aerotape.archive.waiting import Running, run
+from aerotape.driver_tasks import add
 from aerotape.errors import AeronError, AeronTimeoutError
+from aerotape.waiting import Running, run
 
 
 class Driver:

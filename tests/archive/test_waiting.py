@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from support.daemon.scripted_session import ScriptedStreams, ok, session_over
 
-from aerotape.archive.client.event_loop import AsyncRequests
-from aerotape.archive.client.session.exchange import exchange
-from aerotape.archive.client.session.request import Call, relevant_id
-from aerotape.archive.waiting import (
+from aerotape.client.event_loop import AsyncRequests
+from aerotape.client.session.exchange import exchange
+from aerotape.client.session.request import Call, relevant_id
+from aerotape.codecs.generated import archive as codecs
+from aerotape.message import MessageBuffer
+from aerotape.waiting import (
     Attempt,
     CounterValue,
     Fragments,
@@ -24,8 +26,6 @@ from aerotape.archive.waiting import (
     Until,
     run,
 )
-from aerotape.codecs.generated import archive as codecs
-from aerotape.message import MessageBuffer
 
 Runner = Callable[[Callable[[], Task[Any]]], Any]
 

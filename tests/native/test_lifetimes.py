@@ -14,7 +14,7 @@ PREAMBLE = """
 import gc, os, sys, threading, time
 from pathlib import Path
 from aerotape import _native
-from aerotape.archive.worker_tasks import RecordingTask, WorkerOptions
+from aerotape.worker_tasks import RecordingTask, WorkerOptions
 
 SECOND_NS = 1_000_000_000
 driver = _native.MediaDriver.launch({

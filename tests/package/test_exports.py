@@ -17,8 +17,9 @@ def test_each_public_name_can_be_loaded() -> None:
     """The names of the stub are the names of the package."""
     stub = ast.parse(Path(aerotape.__file__).with_suffix(".pyi").read_text())
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    names = {each.asname for node in imports for each in node.names}
-    assert {*names, "__version__"} == set(aerotape.__all__)
+    modules = {each.asname: node.module for node in imports for each in node.names}
+    assert {*modules, "__version__"} == set(aerotape.__all__)
+    assert modules == aerotape._MODULES  # type: ignore[attr-defined]
     assert set(aerotape.__all__) <= set(dir(aerotape))
     for name in aerotape.__all__:
         assert getattr(aerotape, name) is not None

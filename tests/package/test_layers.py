@@ -15,9 +15,9 @@ import pytest
 import aerotape
 
 PACKAGE = Path(aerotape.__file__).parent
-FOLDERS = ("archive", "catalog", "codecs", "replay", "spark", "tools")
-# These modules export names from the folders.
-FACE = {"__init__.py", "__main__.py", "aio.py"}
+FOLDERS = ("archive", "catalog", "client", "codecs", "entity", "replay", "spark", "tools")
+# These modules export names from the folders, and put them together.
+FACE = {"__init__.py", "__main__.py", "aio.py", "clients.py"}
 
 
 def sources() -> Iterator[tuple[str, Path]]:
@@ -119,24 +119,53 @@ def test_no_sub_packages_import_each_other(name: str) -> None:
     assert not circles(arrows, {path.parent.name for path in package.glob("*/__init__.py")})
 
 
-def test_the_archive_imports_no_extension() -> None:
-    """Only what composes the archive, its client, and a copy of all that it stores do."""
-    extensions = ("ledger", "entity")
-    composing = {
-        "archive.py",
-        "client/client.py",
-        "client/async_client.py",
-        "scopes/store_replication.py",
+# What a room may import at run time; the modules in `aerotape/` are below all of them.
+BELOW = {
+    "codecs": {"catalog"},
+    "catalog": {"codecs"},
+    "client": {"catalog", "codecs"},
+    "entity": {"catalog", "client", "codecs"},
+    "archive": {"catalog", "client", "codecs", "entity"},
+}
+FEATURES = ("features.ledger", "features.entity")
+
+
+@pytest.mark.parametrize("room", BELOW)
+def test_a_room_imports_what_is_below_it(room: str) -> None:
+    """Also in functions. None imports the modules that put the rooms together."""
+    faces = {f"aerotape.{name.removesuffix('.py')}" for name in FACE}
+    for folder, path in sources():
+        if folder != room:
+            continue
+        for module in imports_of(path):
+            other = folder_of(module)
+            assert other in {None, "aerotape", room, *BELOW[room]}, f"{path}: {module}"
+            assert not faces & {module, module.rpartition(".")[0]}, f"{path}: {module}"
+
+
+def test_the_archive_knows_of_entities_what_admits_topics() -> None:
+    """The library of entities runs in the processes of clients."""
+    found = {
+        (str(path.relative_to(PACKAGE)), module.rpartition(".")[0])
+        for folder, path in sources()
+        if folder == "archive"
+        for module in imports_of(path)
+        if folder_of(module) == "entity"
     }
+    assert found == {("archive/features/entity.py", "aerotape.entity.partition")}
+
+
+def test_the_archive_imports_no_feature() -> None:
+    """Only what composes the archive names its features."""
     root = PACKAGE / "archive"
     found = {
-        (name, str(path.relative_to(root)))
+        str(path.relative_to(root))
         for path in root.rglob("*.py")
-        for name in extensions
-        if path.relative_to(root).parts[0] not in extensions
+        for name in FEATURES
+        if path.relative_to(root).parts[0] != "features"
         and f"aerotape.archive.{name}" in path.read_text()
     }
-    assert [each for each in sorted(found) if each[1] not in composing] == []
+    assert found == {"archive.py"}
 
 
 ALL_MODULES = """

@@ -55,6 +55,9 @@ def test_fractions_of_a_second_have_nanosecond_precision() -> None:
         ("2026-03-01T09:30.5Z", "fraction but no seconds"),
         ("99999999999999999999s", "1970 and 2262"),
         ("1960-01-01T00:00Z", "1970 and 2262"),
+        ("99999d", "1970 and 2262"),
+        ("-10", "is not a valid time"),
+        ("-5ms", "is not a valid time"),
         ("yesterday", "is not a valid time"),
         ("", "is not a valid time"),
     ],
@@ -64,6 +67,20 @@ def test_invalid_and_ambiguous_times_are_refused(text: str, complaint: str) -> N
         parse_time(text, "--from-time")
     assert str(caught.value).startswith("--from-time: ")
     assert caught.value.name == "--from-time"
+
+
+@pytest.mark.parametrize(
+    ("text", "ago_s"),
+    [
+        ("now", 0), ("10m", 600), ("-10m", 600), ("2h", 7200), ("-2h", 7200), ("-90s", 90),
+        ("3d", 259_200), ("-1 d", 86_400), ("today", 9.5 * 3600),
+    ],
+)  # fmt: skip
+def test_times_relative_to_now(text: str, ago_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before now; a number of seconds without a sign is one since 1970."""
+    monkeypatch.setattr("time.time_ns", lambda: NINE_THIRTY_NS)
+    assert parse_time(text) == NINE_THIRTY_NS - int(ago_s * 10**9)
+    assert parse_time("90s") == 90 * 10**9
 
 
 def test_python_times_have_a_zone_or_are_nanoseconds() -> None:

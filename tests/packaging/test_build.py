@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from support.jvm.java import ROOT
 
 
@@ -53,3 +55,23 @@ def test_the_rust_version_that_is_asked_for_is_cargos(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert f"Rust 1.88.0 is too old: {rust_version} or newer is needed" in done.stderr
+
+
+def test_a_wheel_needs_neither_root_nor_a_jdk(tmp_path: Path) -> None:
+    """A compiler, Rust and Python are enough: where there is nothing else, nothing is missing."""
+    tools = ("sh", "sed", "sort", "head", "tr", "cut", "dirname", "cc", "c++", "make")
+    for name in tools:
+        (tmp_path / name).symlink_to(shutil.which(name) or pytest.skip(f"there is no {name}"))
+    for name in ("cargo", "rustc"):
+        (tmp_path / name).write_text("#!/bin/sh\necho rustc 1.999.0\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "native/prerequisites.sh", sys.executable, "wheel"],
+        capture_output=True,
+        text=True,
+        env={"PATH": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    planned = make(ROOT, "wheel").stdout
+    assert "tests/packaging/wheels.py dist" in planned
+    assert "--editable" not in planned and "mvn" not in planned

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.jvm.java import ROOT
 
-PACKAGES = ("archive", "catalog", "codecs", "replay", "spark", "tools")
+PACKAGES = ("archive", "catalog", "client", "codecs", "entity", "replay", "spark", "tools")
 LAUNCH = """
 import sys
 import aerotape

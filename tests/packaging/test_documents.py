@@ -116,8 +116,13 @@ def test_every_page_is_listed() -> None:
     listed = {name for name, _ in LINK.findall((ROOT / "docs/README.md").read_text())}
     assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} <= listed
     decisions = (ROOT / "docs/decisions/README.md").read_text()
-    made = {path.name for path in (ROOT / "docs/decisions").glob("*.md")} - {"README.md"}
-    assert made == {name for name, _ in LINK.findall(decisions)}
+    titles = {
+        path.name: path.read_text().partition("\n")[0].removeprefix("# ")
+        for path in (ROOT / "docs/decisions").glob("*.md")
+        if path.name != "README.md"
+    }
+    links = re.findall(r"^- \[(.*)\]\((.*)\)$", decisions, re.MULTILINE)
+    assert {name: text for text, name in links} == titles
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import subprocess
@@ -79,6 +80,47 @@ def test_the_front_page_has_lists_and_leads_to_the_first_minute(site: Path) -> N
     assert "aerotape publish aeron:ipc 1001" in text
     assert 'href="notebook.html"' in article
     assert "Archive" in (site / "notebook.html").read_text()
+
+
+def test_nothing_is_a_quotation(site: Path) -> None:
+    """No line of a paragraph, and no example of a docstring, begins with > in Markdown."""
+    found = [page.name for page in site.rglob("*.html") if "<blockquote" in page.read_text()]
+    assert found == []
+
+
+def test_examples_of_docstrings_are_code(site: Path) -> None:
+    """With what they print, in the order of the docstring."""
+    client = (site / "api/client.html").read_text()
+    code = [re.sub(r"<[^>]+>", "", each) for each in re.findall(r"<pre>.*?</pre>", client, re.S)]
+    [example] = [each for each in code if "client.archive_version, len(" in each]
+    lines = html.unescape(example).split("\n")
+    assert [line[:9] for line in lines[:3]] == [">>> with ", "...     p", "1... 1"]
+
+
+def test_the_parameters_of_connect_are_written_out(site: Path) -> None:
+    """With defaults and descriptions, also for functions that take those of `connect`."""
+    for page in ("client", "asyncio", "live"):
+        text = html.unescape(re.sub(r"<[^>]+>", "", (site / f"api/{page}.html").read_text()))
+        assert "timeout_ns: int = DEFAULT_TIMEOUT_NS" in text, page
+        assert "for the connect and for each request. Default: 10 s." in " ".join(text.split())
+        assert "**options: Unpack[ConnectOptions]" not in text
+
+
+def test_the_notebook_has_its_pictures(site: Path) -> None:
+    notebook = (site / "notebook.html").read_text()
+    assert '<img alt="Plot" src="data:image/png;base64,' in notebook
+
+
+def test_helps_fit_their_boxes(site: Path) -> None:
+    """Which have 112 columns beside the menu."""
+    long = [
+        (page.name, line)
+        for page in (site / "commands").glob("*.html")
+        for block in re.findall(r"<code>.*?</code>", page.read_text(), re.S)
+        for line in html.unescape(re.sub(r"<[^>]+>", "", block)).split("\n")
+        if len(line) > 112
+    ]
+    assert long == []
 
 
 def test_lists_are_lists(site: Path) -> None:

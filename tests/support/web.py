@@ -55,10 +55,10 @@ class WebService:
         if url.scheme == "https":
             trusting = ssl._create_unverified_context()
             made: http.client.HTTPConnection = http.client.HTTPSConnection(
-                url.hostname, url.port, timeout=30, context=trusting
+                url.hostname, url.port, timeout=180, context=trusting
             )
         else:
-            made = http.client.HTTPConnection(url.hostname, url.port, timeout=30)
+            made = http.client.HTTPConnection(url.hostname, url.port, timeout=180)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         made.request(method, path, headers=named)
         response = made.getresponse()

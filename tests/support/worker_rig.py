@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from aerotape import _native
-from aerotape.archive.worker_tasks import RecordingTask, ReplayTask, WorkerOptions
+from aerotape.worker_tasks import RecordingTask, ReplayTask, WorkerOptions
 from support.model.term_log import TermLog
 from support.native_events import as_tuple
 

@@ -1,1 +1,1 @@
-"""Measurements of `aerotape bench`; `tests/bench` measures the same against the Java archive."""
+"""Measurements of `aerotape bench`; `bench/` measures the same against the Java archive."""

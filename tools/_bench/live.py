@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from aerotape import _native
 from aerotape.aeron import Aeron
 from aerotape.archive.archive import Archive
-from aerotape.archive.client.client import ArchiveClient, connect
-from aerotape.archive.counters import CounterType
 from aerotape.channel_uri import with_session_id
+from aerotape.clients import ArchiveClient, connect
 from aerotape.context import Closing
+from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.protocol import NULL_POSITION
 from aerotape.tools._bench.measurement import Load

@@ -16,9 +16,9 @@ from aerotape.tools._cli.output import note
 from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
-    from aerotape.archive.entity.entities import Entities
-    from aerotape.archive.entity.records import EntityOptions
-    from aerotape.archive.entity.stored import StoredEntities
+    from aerotape.entity.entities import Entities
+    from aerotape.entity.records import EntityOptions
+    from aerotape.entity.stored import StoredEntities
 
 
 def add_journal_command(
@@ -150,13 +150,13 @@ def open_topic(
             a mark, and would create it.
         options: of the topic.
     """
-    from aerotape.archive.entity.topic import check_topic, existing_recordings_of
+    from aerotape.entity.topic import check_topic, existing_recordings_of
 
     topic = check_topic(args.topic)
     with ExitStack() as stack:
         store = None
         if args.store is not None:
-            from aerotape.archive.entity.stores.url import open_store
+            from aerotape.entity.stores.url import open_store
 
             store = stack.enter_context(open_store(args.store))
         client = stack.enter_context(connect(args))
@@ -177,8 +177,8 @@ def readable_journals(args: argparse.Namespace) -> Iterator[Entities | StoredEnt
         return
     if args.store is None:
         raise ConfigurationError("--store-only: there is no store; give --store", "--store-only")
-    from aerotape.archive.entity.stored import StoredEntities
-    from aerotape.archive.entity.stores.url import open_store
+    from aerotape.entity.stored import StoredEntities
+    from aerotape.entity.stores.url import open_store
 
     with open_store(args.store) as store:
         stored = StoredEntities(store, args.topic)

@@ -16,9 +16,9 @@ from aerotape.tools._cli.output import emit
 from aerotape.tools._entity._common import add_journal_command, age_ns, journals, last_seq_nr
 
 if TYPE_CHECKING:
-    from aerotape.archive.entity.entities import Entities
-    from aerotape.archive.entity.log.writer import RecordPosition
     from aerotape.codecs.entity.actions import Event
+    from aerotape.entity.entities import Entities
+    from aerotape.entity.log.writer import RecordPosition
 
 _KEYS: Final = ("seq_nr", "tags", "payload_type", "payload")
 # Other fields that `aerotape entity read --json` prints: they are of the record, not of the event.

@@ -24,8 +24,8 @@ def _copy_store(args: argparse.Namespace) -> None:
     Heads, events, snapshots and pointers are copied. The target must not have the topic. No
     replicator may run in either namespace. A copy that is interrupted can be repeated.
     """
-    from aerotape.archive.entity.stores.copying import copy_topic
-    from aerotape.archive.entity.topic import check_topic
+    from aerotape.entity.stores.copying import copy_topic
+    from aerotape.entity.topic import check_topic
 
     topic = check_topic(args.topic)
     copied = copy_topic(getattr(args, "from"), args.to, topic)

@@ -15,8 +15,8 @@ from aerotape.tools._entity._common import add_optional_store, add_topic, open_t
 from aerotape.tools._entity.read import event_row, event_text
 
 if TYPE_CHECKING:
-    from aerotape.archive.entity.following.changes import TopicChange
-    from aerotape.archive.entity.following.subscription import From
+    from aerotape.entity.following.changes import TopicChange
+    from aerotape.entity.following.subscription import From
 
 _POSITIONS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*")
 
@@ -74,7 +74,7 @@ def _follow(args: argparse.Namespace) -> None:
 
 
 def _emit(change: TopicChange, args: argparse.Namespace) -> None:
-    from aerotape.archive.entity.following.changes import TopicAppend, TopicDelete
+    from aerotape.entity.following.changes import TopicAppend, TopicDelete
 
     what: dict[str, Any] = {}
     if isinstance(change, TopicAppend):

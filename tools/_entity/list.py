@@ -14,8 +14,8 @@ from aerotape.tools._cli.output import Row, emit
 from aerotape.tools._entity._common import key
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
-    from aerotape.archive.entity.stores.base import EntityStore
+    from aerotape.clients import ArchiveClient
+    from aerotape.entity.stores.base import EntityStore
 
 _MOST_IDS: Final = 1_000
 
@@ -45,8 +45,8 @@ def _list(args: argparse.Namespace) -> None:
 
     Ids are ordered by their bytes, in a Cassandra store by segment first.
     """
-    from aerotape.archive.entity.stores.url import open_store
-    from aerotape.archive.entity.topic import check_topic
+    from aerotape.entity.stores.url import open_store
+    from aerotape.entity.topic import check_topic
 
     if args.topic is None and (args.after is not None or args.limit is not None):
         raise ConfigurationError("--after and --limit are for ids: give --topic", "--topic")
@@ -67,7 +67,7 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _recorded(client: ArchiveClient) -> Iterator[Row]:
-    from aerotape.archive.entity.topic import recordings_of, topics_of
+    from aerotape.entity.topic import recordings_of, topics_of
 
     recordings = list(client.list_recordings())
     for topic in topics_of(recordings):
@@ -86,8 +86,8 @@ def _recorded(client: ArchiveClient) -> Iterator[Row]:
 
 def _recorded_ids(client: ArchiveClient, args: argparse.Namespace) -> list[Row]:
     """Return the ids of a topic from its recordings, with what the store of a replicator has."""
-    from aerotape.archive.entity.following.changes import TopicAppend, TopicDelete
-    from aerotape.archive.entity.topic import existing_recordings_of
+    from aerotape.entity.following.changes import TopicAppend, TopicDelete
+    from aerotape.entity.topic import existing_recordings_of
 
     existing_recordings_of(args.topic, client.list_recordings())
     found: dict[str, dict[str, Any]] = {}
@@ -127,7 +127,7 @@ def _stored(store: EntityStore) -> Iterator[Row]:
 
 
 def _ids(store: EntityStore, args: argparse.Namespace) -> Iterator[Row]:
-    from aerotape.archive.entity.stores.copying import pointers_of
+    from aerotape.entity.stores.copying import pointers_of
 
     pointers_of(store, args.topic)  # refuses an unknown topic
     for id, head in store.ids(args.topic, args.after, _most(args)):

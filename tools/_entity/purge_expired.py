@@ -27,9 +27,9 @@ def _purge_expired(args: argparse.Namespace) -> None:
     Purges are written into the log; the replicator then deletes the journals from the store. A
     journal with actions that are not replicated yet is left alone.
     """
-    from aerotape.archive.entity.retention import purge_expired
-    from aerotape.archive.entity.stores.url import open_store
-    from aerotape.archive.entity.topic import check_topic, existing_recordings_of
+    from aerotape.entity.retention import purge_expired
+    from aerotape.entity.stores.url import open_store
+    from aerotape.entity.topic import check_topic, existing_recordings_of
 
     with ExitStack() as stack:
         store = stack.enter_context(open_store(args.store))

@@ -15,8 +15,8 @@ from aerotape.tools._entity._common import (
 )
 
 if TYPE_CHECKING:
-    from aerotape.archive.entity.records import EventRecord, SnapshotRecord
     from aerotape.codecs.entity.actions import Event
+    from aerotape.entity.records import EventRecord, SnapshotRecord
 
 
 def add_commands(commands: Commands) -> None:

@@ -12,7 +12,7 @@ from aerotape.tools._cli.output import emit_line
 from aerotape.tools._entity._common import add_store, add_topic
 
 if TYPE_CHECKING:
-    from aerotape.archive.entity.replicator import Progress
+    from aerotape.entity.replicator import Progress
 
 
 def add_commands(commands: Commands) -> None:
@@ -47,8 +47,8 @@ def _replicate(args: argparse.Namespace) -> None:
     One replicator serves a namespace of a store. It continues at the pointers in the store, so it
     may be ended and started again at any time.
     """
-    from aerotape.archive.entity.replicator import Replicator
-    from aerotape.archive.entity.stores.url import open_store
+    from aerotape.entity.replicator import Replicator
+    from aerotape.entity.stores.url import open_store
 
     with Replicator(
         args.topic,

@@ -43,8 +43,8 @@ def _retention(args: argparse.Namespace) -> None:
     The pointers are those of the stores given. With --force, pointers do not count, and events that
     are not replicated are lost.
     """
-    from aerotape.archive.entity.retention import retain
-    from aerotape.archive.entity.stores.url import open_store
+    from aerotape.entity.retention import retain
+    from aerotape.entity.stores.url import open_store
 
     with ExitStack() as stack:
         stores = [stack.enter_context(open_store(url)) for url in args.store]

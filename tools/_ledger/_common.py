@@ -16,7 +16,7 @@ from aerotape.tools._cli.secrets import read_secret
 from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.ledger.requests import LedgerInfo
+    from aerotape.client.ledger.requests import LedgerInfo
 
 
 def add_ledger_command(
@@ -196,4 +196,6 @@ def info_row(info: LedgerInfo) -> dict[str, Any]:
             }
             for each in info.members
         ],
+        "damaged_entries": info.damaged_entries,
+        "repaired_entries": info.repaired_entries,
     }

@@ -75,7 +75,7 @@ def _import(args: argparse.Namespace) -> int:
     that are being recorded, are damaged, or differ from the one imported under their id are left
     out; the exit code is 3 then, or 1 if nothing else was selected.
     """
-    from aerotape.archive.ledger.metadata_store import ledgers_of
+    from aerotape.archive.features.ledger.metadata_store import ledgers_of
     from aerotape.catalog.scopes.importing import import_archive
     from aerotape.replay.offline.directory import open_directory
 
@@ -113,10 +113,15 @@ def _replicate(args: argparse.Namespace) -> int:
     differ from the one in the store are left out; the exit code is 3 then, or 1 if nothing else was
     selected.
     """
-    from aerotape.archive.scopes.store_replication import replicate_archive
+    from aerotape.archive.features.ledger.metadata_store import ledgers_of
     from aerotape.catalog.scope_layout import scope_of_archive
+    from aerotape.client.store_replication import replicate_archive
 
-    with connect(args) as client, Progress(None, "replicating", unit="MiB") as progress:
+    with (
+        connect(args) as client,
+        ledgers_of(args.archive_dir) as is_ledger,
+        Progress(None, "replicating", unit="MiB") as progress,
+    ):
         scope = args.ledger_scope_id
         if scope is None:
             scope = scope_of_archive(client.archive_id)
@@ -124,6 +129,7 @@ def _replicate(args: argparse.Namespace) -> int:
             client,
             args.archive_dir,
             scope,
+            is_ledger=is_ledger,
             replay_channel=args.replication_channel,
             recording_ids=args.recording_ids,
             progress=lambda done, total: progress.update(done >> 20, total >> 20),

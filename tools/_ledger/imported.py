@@ -11,8 +11,8 @@ from aerotape.tools._cli.output import emit_line
 from aerotape.tools._ledger._common import id_row
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.clients import ArchiveClient
 
 
 def imported_recordings(

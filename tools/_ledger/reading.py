@@ -34,7 +34,7 @@ from aerotape.tools._ledger.imported import (
 )
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.clients import ArchiveClient
     from aerotape.codecs.entry import Entry
 
 

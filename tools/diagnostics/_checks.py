@@ -20,7 +20,7 @@ from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import bytes_text
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.clients import ArchiveClient
 
 OK: Final = "ok"
 WARNING: Final = "warning"

@@ -79,7 +79,7 @@ def _row(counter: CounterRecord, for_machine: bool) -> dict[str, Any]:
             "value": counter.value,
             "label": counter.label,
         }
-    from aerotape.archive.counters import key_fields
+    from aerotape.counter_keys import key_fields
 
     return {
         "counter_id": counter.counter_id,

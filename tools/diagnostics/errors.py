@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import AeronError
 from aerotape.formatting import printable
+from aerotape.times import datetime_of_ms
 from aerotape.tools._cli.connection import add_driver_option, driver_directory
 from aerotape.tools._cli.output import emit, note
-from aerotape.tools._cli.times import utc_time
 
 if TYPE_CHECKING:
     from aerotape.distinct_error_log import ErrorObservation
@@ -97,7 +97,7 @@ def _print(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
 
 
 def _time(timestamp_ms: int) -> str:
-    time = utc_time(timestamp_ms)
+    time = datetime_of_ms(timestamp_ms)
     if time is None:
         return f"{timestamp_ms} ms"
     return f"{time:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1_000:03}Z"

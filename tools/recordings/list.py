@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError, UnknownRecordingError
 from aerotape.formatting import bytes_text
 from aerotape.tools._cli.arguments import add_scope_id, add_stream_filter, count, identity
@@ -20,8 +21,8 @@ from aerotape.tools._cli.output import emit
 from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.clients import ArchiveClient
 
 _OMITTED: Final = ("source", "start", "session", "position")
 
@@ -41,13 +42,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--count", metavar="N", type=count, help="the maximum number of recordings")
     add_stream_filter(parser)
+    parser.add_argument(
+        "--alias", metavar="NAME", help="only recordings whose channel has this alias"
+    )
+    parser.add_argument("--live", action="store_true", help="only recordings that have not stopped")
     add_scope_id(parser)
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Request the descriptors and print a row per recording."""
-    filters = (args.from_id, args.to_id, args.count, args.channel, args.stream_id)
+    filters = (
+        args.from_id, args.to_id, args.count, args.channel, args.stream_id, args.alias,
+        args.live or None,
+    )  # fmt: skip
     if args.id is not None and any(given is not None for given in filters):
         raise ConfigurationError("--id selects one recording and excludes the other filters")
     with connect(args) as client:
@@ -80,8 +88,20 @@ def _in_range(client: ArchiveClient, args: argparse.Namespace) -> Iterator[Recor
             return
         if args.stream_id not in (None, descriptor.stream_id):
             continue
+        if args.live and not descriptor.is_active:
+            continue
+        if args.alias is not None and args.alias != _alias(descriptor):
+            continue
         if args.channel is None or args.channel in descriptor.stripped_channel:
             yield descriptor
+
+
+def _alias(found: RecordingDescriptor) -> str | None:
+    """Return the alias of a recording's channel; None if it has none."""
+    try:
+        return ChannelUri.parse(found.original_channel).get("alias")
+    except ConfigurationError:
+        return None
 
 
 def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.clients import ArchiveClient
 
 _POSITION_HELP: Final = "the new start position, bytes: the start of a segment"
 

@@ -22,9 +22,9 @@ from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit_line, note
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
-    from aerotape.archive.client.session.signals import RecordingSignalEvent
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.client.session.signals import RecordingSignalEvent
+    from aerotape.clients import ArchiveClient
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingE
 from aerotape.tools._cli.arguments import identity
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.clients import ArchiveClient
     from aerotape.replay.offline.directory import Recording
     from aerotape.replay.offline.seek import Messages, SeekTarget
 

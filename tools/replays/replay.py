@@ -36,7 +36,7 @@ from aerotape.tools.replays._seek import (
 )
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.clients import ArchiveClient
     from aerotape.message import Message
     from aerotape.times import TimeRange
 

@@ -18,7 +18,7 @@ from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import Progress, emit, note
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.clients import ArchiveClient
 
 _LOOK_NS: Final = 200_000_000
 

@@ -1,4 +1,4 @@
-"""Handlers of control requests, one for each, in one table; those of extensions are in theirs.
+"""Handlers of control requests, one for each, in one table; those of features are in theirs.
 
 A handler is called for an active session that owns the image of the request; it responds at once,
 or a part of `Services` responds later.
@@ -14,7 +14,7 @@ from aerotape.archive.control.requests import (
     replication,
     scopes,
 )
-from aerotape.archive.extensions import Handlers
+from aerotape.archive.feature import Handlers
 
 HANDLERS: Handlers = {
     **recording.HANDLERS,

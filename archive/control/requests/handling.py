@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.recording import removal
-from aerotape.archive.waiting import Task, await_future
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
+from aerotape.waiting import Task, await_future
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
@@ -23,9 +23,9 @@ def check_known(services: Services, recording_id: int) -> None:
 
 
 def check_unprotected(services: Services, recording_id: int) -> None:
-    """Raise ArchiveError if a recording does not exist, or an extension protects it."""
+    """Raise ArchiveError if a recording does not exist, or a feature protects it."""
     check_known(services, recording_id)
-    services.extensions.check_recording(recording_id)
+    services.features.check_recording(recording_id)
 
 
 def check_no_listing(session: ControlSession) -> None:

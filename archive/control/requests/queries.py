@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aerotape.archive.control import responses
 from aerotape.archive.control.listing import DescriptorListing
 from aerotape.archive.control.requests.handling import check_known, check_no_listing
-from aerotape.archive.extensions import Handlers
+from aerotape.archive.feature import Handlers
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_POSITION, ErrorCode

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import check_known, check_no_listing
-from aerotape.archive.extensions import Handlers
-from aerotape.archive.recording.durability import durability_of
+from aerotape.archive.feature import Handlers
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
+from aerotape.durability import durability_of
 from aerotape.errors import ArchiveError
 from aerotape.protocol import ErrorCode
 
@@ -61,11 +61,11 @@ def _start_recording(
     channel, stream_id = request.channel, request.stream_id
     durability = durability_of(channel)
     if extends is None:
-        services.extensions.check_channel(channel, stream_id)
+        services.features.check_channel(channel, stream_id)
     elif services.catalog.has_recording(extends):
-        services.extensions.check_recording(extends)
+        services.features.check_recording(extends)
         recorded = services.catalog.descriptor(extends)
-        services.extensions.check_change(recorded, channel)
+        services.features.check_change(recorded, channel)
         # The durability of the first request holds for the whole recording.
         durability = durability_of(recorded.original_channel) or durability
     services.recordings.start(
@@ -75,7 +75,7 @@ def _start_recording(
         source_location=request.source_location,
         auto_stop=getattr(request, "auto_stop", None) is codecs.BooleanType.TRUE,
         extends=extends,
-        durability=durability or services.extensions.durability(channel, stream_id),
+        durability=durability,
     )
 
 
@@ -119,9 +119,9 @@ def _update_channel(
     if not services.catalog.has_recording(request.recording_id):
         session.send_recording_unknown(request.correlation_id, request.recording_id)
         return
-    services.extensions.check_recording(request.recording_id)
+    services.features.check_recording(request.recording_id)
     recorded = services.catalog.descriptor(request.recording_id)
-    services.extensions.check_change(recorded, request.channel)
+    services.features.check_change(recorded, request.channel)
     stripped = stripped_channel(ChannelUri.parse(request.channel))
     services.catalog.replace_channel(
         request.recording_id, stripped_channel=stripped, original_channel=request.channel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import check_unprotected
 from aerotape.archive.control.requests.recording import ClientObserver
-from aerotape.archive.extensions import Handlers
+from aerotape.archive.feature import Handlers
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError

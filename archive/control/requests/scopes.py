@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from aerotape.archive.control import responses
 from aerotape.archive.control.requests import queries
 from aerotape.archive.control.requests.handling import send_failure
-from aerotape.archive.extensions import Handlers
+from aerotape.archive.feature import Handlers
 from aerotape.archive.replay.request import ImportedRecording, RequestedReplay
-from aerotape.archive.waiting import Task, await_future
 from aerotape.catalog.scope_layout import (
     imported_directory,
     imported_ids,
@@ -27,6 +26,7 @@ from aerotape.catalog.scopes.placing import imported_descriptor
 from aerotape.codecs.generated import archive, ledger_control
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.qualified_id import QualifiedId
+from aerotape.waiting import Task, await_future
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession

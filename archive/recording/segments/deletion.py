@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.waiting import BackgroundTasks, Pause, Task, await_future
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import parse_index_name
 from aerotape.catalog.segment.placement import sort_out
@@ -29,6 +28,7 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.errors import AerotapeError, ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION
+from aerotape.waiting import BackgroundTasks, Pause, Task, await_future
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

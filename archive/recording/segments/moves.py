@@ -17,7 +17,6 @@ from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.storage import StorageGate
-from aerotape.archive.waiting import Task, await_future
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import cut_before, hand_over, remove_indexes
@@ -39,6 +38,7 @@ from aerotape.catalog.segment_files import (
 from aerotape.clock import epoch_ms
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION
+from aerotape.waiting import Task, await_future
 
 LOGGER = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-//! The journals that all actions of a topic result in: the rules of `archive/entity/fold.py`, from an
+//! The journals that all actions of a topic result in: the rules of `entity/fold.py`, from an
 //! empty store.
 
 use std::ops::Range;
@@ -156,7 +156,7 @@ impl Journal {
     }
 }
 
-/// The id of an incarnation: `record_id` of `archive/entity/transitions.py`.
+/// The id of an incarnation: `record_id` of `entity/transitions.py`.
 fn record_id(partition: i32, position: i64, id: &str) -> String {
     let digest = Md5::digest(format!("{partition}/{position}/{id}"));
     let number = u128::from_be_bytes(digest.into());

@@ -93,7 +93,7 @@ impl ReplayProgress {
     }
 }
 
-/// Options of a worker: `archive/worker_tasks.py` describes them.
+/// Options of a worker: `aerotape/worker_tasks.py` describes them.
 #[derive(FromPyObject)]
 struct WorkerOptions {
     name: String,

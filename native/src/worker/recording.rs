@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// others.
 const BLOCKS_PER_CYCLE: usize = 8;
 
-/// A recording as Python requests it; `archive/worker_tasks.py` describes the attributes.
+/// A recording as Python requests it; `aerotape/worker_tasks.py` describes the attributes.
 #[derive(FromPyObject)]
 pub struct RecordingTask {
     pub recording_id: i64,

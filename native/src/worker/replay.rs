@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A replay as Python requests it; `archive/worker_tasks.py` describes the attributes.
+/// A replay as Python requests it; `aerotape/worker_tasks.py` describes the attributes.
 #[derive(FromPyObject)]
 pub struct ReplayTask {
     replay_session_id: i64,

@@ -166,6 +166,13 @@ def test_error_code(rigs: dict[str, Rig], code: ErrorCode) -> None:
     assert javas in ours
 
 
+def test_the_refusal_of_a_second_recording_says_how_to_go_on(rigs: dict[str, Rig]) -> None:
+    """It is not a failure for most callers, and others stop the first one."""
+    refused = active_subscription(rigs["aerotape"])
+    assert "new publications on it are recorded too" in refused.error_message
+    assert "stop it first" in refused.error_message
+
+
 @pytest.mark.parametrize("kind", ARCHIVES)
 def test_stopping_an_unknown_replay_is_not_an_error(rigs: dict[str, Rig], kind: str) -> None:
     """UNKNOWN_REPLAY is never sent."""

@@ -9,8 +9,8 @@ from support.daemon.recording import wait_until
 
 import aerotape
 from aerotape import _native
-from aerotape.archive.counters import CounterType
-from aerotape.archive.recording.durability import Durability, durability_of
+from aerotape.counter_keys import CounterType
+from aerotape.durability import Durability, durability_of
 from aerotape.errors import ArchiveError, ConfigurationError
 
 CHANNEL = "aeron:ipc?alias=orders|aerotape-durability=pd"
@@ -33,7 +33,7 @@ def test_the_parameter_names_the_durability() -> None:
 
 def confirmed(client: aerotape.ArchiveClient) -> int:
     """Return the number of recordings in progress with a confirmed position."""
-    return len(list(client.aeron.counters().rows(CounterType.LEDGER_CONFIRMED)))
+    return len(list(client.aeron.counters().rows(CounterType.CONFIRMED_POSITION)))
 
 
 def test_a_recording_keeps_the_durability_that_its_first_request_names(

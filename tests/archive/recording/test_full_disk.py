@@ -16,10 +16,10 @@ from support.damage.small_disk import SmallDisk, small_disk
 from support.jvm import java
 
 import aerotape
-from aerotape.archive.counters import CounterType
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal
+from aerotape.counter_keys import CounterType
 from aerotape.protocol import ErrorCode
 
 NO_SPACE = int(ErrorCode.STORAGE_SPACE)

@@ -16,8 +16,8 @@ from support.damage.full_disk_rig import MEBIBYTE, PROPERTIES, Rig, content
 from support.damage.small_disk import SmallDisk
 from support.jvm import java
 
-from aerotape.archive.counters import CounterType
 from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.counter_keys import CounterType
 from aerotape.protocol import ErrorCode
 
 NO_SPACE = int(ErrorCode.STORAGE_SPACE)

@@ -17,17 +17,18 @@ from support.daemon.segment_parts import SegmentParts
 from support.model.log_buffer import write_log_buffer
 
 from aerotape.archive.control.requests.recording import ClientObserver
-from aerotape.archive.counters import CounterType
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.durability import Durability, force_segments
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.replication.replication_session import ReplicationSession
 from aerotape.archive.replication.request import ReplicationRequest
-from aerotape.archive.worker_tasks import RecordingTask
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.forcing import force_segments
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
+from aerotape.counter_keys import CounterType
+from aerotape.durability import Durability
 from aerotape.errors import AeronError, ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION
+from aerotape.worker_tasks import RecordingTask
 
 CHANNEL, STREAM_ID = "aeron:ipc", 10
 LEDGER = Durability("vd", bytes(range(16)))

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.subscriptions import RecordedSubscription, RecordedSubscriptions
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.errors import AeronError
 from aerotape.protocol import ErrorCode
+from aerotape.waiting import SOON_NS
 
 CHANNEL, STREAM_ID = "aeron:udp?endpoint=localhost:7777", 10
 

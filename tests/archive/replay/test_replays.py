@@ -11,16 +11,16 @@ import pytest
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 
+from aerotape import driver_tasks, waiting
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive import driver_tasks, waiting
-from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.request import RequestedReplay
-from aerotape.archive.worker_tasks import ReplayTask
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AeronError
 from aerotape.protocol import ErrorCode
+from aerotape.waiting import SOON_NS
+from aerotape.worker_tasks import ReplayTask
 
 
 class Rig:

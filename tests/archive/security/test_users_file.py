@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from aerotape.archive.security import scram
-from aerotape.archive.security.scram import Answer, Verifier, answer_challenge
+from aerotape import scram
 from aerotape.archive.security.users import UsersFile
 from aerotape.archive.security.users_file import (
     Role,
@@ -26,6 +25,7 @@ from aerotape.archive.security.users_file import (
 )
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.scram import Answer, Verifier, answer_challenge
 
 ITERATIONS = scram.MIN_ITERATIONS
 

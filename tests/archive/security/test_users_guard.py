@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from support.daemon.control_rig import await_true
 
-from aerotape.archive.security.control_address import OwnAddresses
-from aerotape.archive.security.scram import Verifier
 from aerotape.archive.security.users import MAX_QUEUED_SECRETS, UsersGuard
 from aerotape.archive.security.users_file import Role, make_user, put_user
+from aerotape.control_address import OwnAddresses
+from aerotape.scram import Verifier
 
 ITERATIONS = 5_000
 ADDRESSES = OwnAddresses("aeron:udp?endpoint=10.0.0.1:8010")

@@ -10,8 +10,8 @@ from support.model.messages import messages
 from support.own_process import run_python
 from support.worker_rig import WorkerRig
 
-from aerotape.archive.worker_tasks import RecordingTask
 from aerotape.errors import ClosedError
+from aerotape.worker_tasks import RecordingTask
 
 
 @pytest.fixture(scope="module")

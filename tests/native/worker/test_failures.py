@@ -11,7 +11,7 @@ from support.damage.sync_shim import build_shim
 from support.own_process import run_python
 from support.worker_rig import IPC, WorkerRig
 
-from aerotape.archive.worker_tasks import RecordingTask
+from aerotape.worker_tasks import RecordingTask
 
 GENERIC, STORAGE_SPACE = 0, 11
 

@@ -9,7 +9,7 @@ from support.model.messages import messages
 from support.model.term_log import HEADER
 from support.worker_rig import IPC, LiveRecording, WorkerRig
 
-from aerotape.archive.worker_tasks import RecordingTask
+from aerotape.worker_tasks import RecordingTask
 
 
 def recorded(rig: WorkerRig, recording: LiveRecording) -> bytes:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from aerotape.archive.client.replay import requests
 from aerotape.archive.replication.replication_session import ReplicationSession
+from aerotape.client.replay import requests
 from aerotape.codecs.generated import archive as codecs
 
 

@@ -1,15 +1,22 @@
-"""The command `aerotape` in a separate process, connected to a running archive."""
+"""The command `aerotape`, connected to a running archive."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+import threading
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from aerotape.tools._cli.main import main
 from support.daemon.archives import ServedArchive
 from support.damage.tool_commands import Done, run
 from support.json_output import check
@@ -18,7 +25,7 @@ from support.jvm.java import ROOT
 
 @dataclass(frozen=True)
 class CommandLine:
-    """Runs `aerotape` in a separate process, with the connection in the environment."""
+    """Runs `aerotape` with the connection in the environment."""
 
     archive: ServedArchive
 
@@ -44,16 +51,21 @@ class CommandLine:
     def run(
         self, *args: object, expect: int = 0, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command in a separate process and check its exit code."""
-        done = subprocess.run(
-            [sys.executable, "-m", "aerotape", *map(str, args)],
-            capture_output=True,
-            env=self.environment if env is None else env,
-            timeout=60,
-        )
+        """Run a command and check its exit code.
+
+        In this process, which has loaded what commands load; in another thread of it, which cannot
+        have standard output for itself, as a separate process.
+        """
+        arguments = [str(argument) for argument in args]
+        environment = self.environment if env is None else env
+        if threading.current_thread() is threading.main_thread():
+            done = _run_here(arguments, environment)
+        else:
+            command = [sys.executable, "-m", "aerotape", *arguments]
+            done = subprocess.run(command, capture_output=True, env=environment, timeout=60)
         assert done.returncode == expect, done.stderr.decode()
         assert b"Traceback" not in done.stderr
-        check([str(argument) for argument in args], done.stdout.decode(errors="replace"))
+        check(arguments, done.stdout.decode(errors="replace"))
         return done
 
     def json(self, *args: object) -> Any:
@@ -72,6 +84,26 @@ class CommandLine:
         lines = done.stderr.decode().splitlines()
         assert len(lines) == 1, lines
         return lines[0]
+
+
+def _run_here(
+    arguments: list[str], environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in this process, with the environment and the streams of one of its own."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with (
+        mock.patch.dict(os.environ, environment, clear=True),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        code = main(arguments)
+    printed = []
+    for stream in (out, err):
+        stream.flush()
+        printed.append(stream.buffer.getvalue())
+    return subprocess.CompletedProcess(arguments, code, *printed)
 
 
 def aerotape(*args: object, expect: int | None = 0) -> Done:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import aerotape
-from aerotape.archive.client.blocking.ledgers import LedgerWriter
-from aerotape.archive.client.ledger.requests import LedgerInfo
 from aerotape.catalog.segment_files import list_segment_files
+from aerotape.client.blocking.ledgers import LedgerWriter
+from aerotape.client.ledger.requests import LedgerInfo
 from aerotape.errors import ArchiveError
 from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive, age_mark_file

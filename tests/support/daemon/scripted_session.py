@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from aerotape.archive.client.session.client_session import ClientSession
-from aerotape.archive.client.session.exchange import exchange, list_items
-from aerotape.archive.client.session.request import Call, Listing, relevant_id
-from aerotape.archive.waiting import run
+from aerotape.client.session.client_session import ClientSession
+from aerotape.client.session.exchange import exchange, list_items
+from aerotape.client.session.request import Call, Listing, relevant_id
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import Message
+from aerotape.waiting import run
 
 SESSION = 77
 Reply = Callable[[Any], Iterable[Message | bytes]]

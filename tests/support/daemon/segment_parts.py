@@ -9,15 +9,15 @@ from typing import Any
 
 from aerotape.archive.control.requests.handling import respond_later
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.extensions import Extensions
+from aerotape.archive.feature import Features
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.segments.moves import SegmentMoves
 from aerotape.archive.recording.storage import StorageGate
-from aerotape.archive.waiting import BackgroundTasks, Task
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.waiting import BackgroundTasks, Task
 
 
 class SegmentParts:
@@ -57,7 +57,7 @@ class SegmentParts:
     def services(
         self, catalog: Catalog, recordings: Any, replays: Any, replications: Any, **others: Any
     ) -> Any:
-        """Return services for handlers, without extensions."""
+        """Return services for handlers, without features."""
         removals = Removals(
             archive_dir=self.moves.archive_dir,
             catalog=catalog,
@@ -75,7 +75,7 @@ class SegmentParts:
             segments=self.moves,
             removals=removals,
             tasks=self.tasks,
-            extensions=Extensions(),
+            features=Features(),
             **others,
         )
 

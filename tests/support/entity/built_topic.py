@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from aerotape.archive.entity.partition import Partition
-from aerotape.archive.entity.topic import partition_of
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs.entity.actions import Action
 from aerotape.codecs.entity.messages import encode
+from aerotape.entity.partition import Partition
+from aerotape.entity.topic import partition_of
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 

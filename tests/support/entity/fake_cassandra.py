@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from aerotape.archive.entity.stores.base import StoreOptions
-from aerotape.archive.entity.stores.cassandra import CassandraStore
-from aerotape.archive.entity.stores.cql import PUT_HEAD_COLUMNS
-from aerotape.archive.entity.stores.rows import READ_HEAD_COLUMNS, SNAPSHOT_COLUMNS, EventRow
+from aerotape.entity.stores.base import StoreOptions
+from aerotape.entity.stores.cassandra import CassandraStore
+from aerotape.entity.stores.cql import PUT_HEAD_COLUMNS
+from aerotape.entity.stores.rows import READ_HEAD_COLUMNS, SNAPSHOT_COLUMNS, EventRow
 
 _tuple_type: Any = namedtuple  # mypy accepts literal names of fields only
 HeadRow = _tuple_type("HeadRow", READ_HEAD_COLUMNS)

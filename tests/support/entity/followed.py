@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from aerotape.archive.entity.following.changes import (
+from aerotape.codecs.entity import Event
+from aerotape.entity.following.changes import (
     TopicAppend,
     TopicChange,
     TopicDelete,
     TopicPurge,
 )
-from aerotape.codecs.entity import Event
 from support.entity.model import Model
 
 

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from aerotape.archive.entity.records import Pointer
-from aerotape.archive.entity.stores.base import EntityStore
-from aerotape.archive.entity.transitions import Change, LoggedAction, collapse
 from aerotape.codecs.entity.actions import (
     Action,
     Append,
@@ -20,6 +17,9 @@ from aerotape.codecs.entity.actions import (
 )
 from aerotape.codecs.entity.messages import encode
 from aerotape.codecs.entity.payload import encode_events
+from aerotape.entity.records import Pointer
+from aerotape.entity.stores.base import EntityStore
+from aerotape.entity.transitions import Change, LoggedAction, collapse
 
 TOPIC = "orders"
 DAY_NS = 86_400_000_000_000

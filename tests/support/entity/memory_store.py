@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import aerotape
-from aerotape.archive.entity.log.tail import records_of
-from aerotape.archive.entity.records import EventRecord, Head, Pointer, SnapshotRecord
-from aerotape.archive.entity.topic import recordings_of
 from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge, Snapshot
 from aerotape.codecs.entity.messages import decode
+from aerotape.entity.log.tail import records_of
+from aerotape.entity.records import EventRecord, Head, Pointer, SnapshotRecord
+from aerotape.entity.topic import recordings_of
 from aerotape.errors import JournalChangedError
 from support.entity.model import Model
 

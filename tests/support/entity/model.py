@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from aerotape.archive.entity.records import EventRecord, SnapshotRecord
+from aerotape.entity.records import EventRecord, SnapshotRecord
 
 
 @dataclass

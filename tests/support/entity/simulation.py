@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from aerotape.archive.entity.entities import Entities
-from aerotape.archive.entity.log.known_end import KnownEnd
-from aerotape.archive.entity.log.writer import PartitionWriter
-from aerotape.archive.entity.partition import Partition
-from aerotape.archive.entity.records import EventRecord, Head, Pointer
-from aerotape.archive.entity.stores.store import Store
 from aerotape.codecs.entity.messages import read_header
+from aerotape.entity.entities import Entities
+from aerotape.entity.log.known_end import KnownEnd
+from aerotape.entity.log.writer import PartitionWriter
+from aerotape.entity.partition import Partition
+from aerotape.entity.records import EventRecord, Head, Pointer
+from aerotape.entity.stores.store import Store
 from aerotape.errors import InvalidPositionError
 from aerotape.frame_header import HEADER_LENGTH, align_frame
 from support.entity.baton import Baton

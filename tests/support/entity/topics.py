@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from aerotape.archive.entity.records import EventRecord
 from aerotape.codecs.entity import Event
+from aerotape.entity.records import EventRecord
 
 _NUMBERS = itertools.count()
 

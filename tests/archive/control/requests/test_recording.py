@@ -11,7 +11,7 @@ from support.daemon.recording import wait_until
 
 import aerotape
 from aerotape import QualifiedId, _native
-from aerotape.archive.ledger.metadata_store import FILE_NAME
+from aerotape.archive.features.ledger.metadata_store import FILE_NAME
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import ArchiveError, UnknownLedgerError
 from aerotape.replay.offline.directory import open_directory

@@ -18,11 +18,11 @@ from support.daemon.served import launch
 import aerotape
 from aerotape import _native, errors
 from aerotape.archive.control.requests import scopes
-from aerotape.archive.counters import CounterType
-from aerotape.archive.ledger import ledger_worker
+from aerotape.archive.features.ledger import ledger_worker
 from aerotape.archive.recording.storage import StorageGate
 from aerotape.catalog.scope_layout import imported_directory
 from aerotape.catalog.scopes.placing import imported_descriptor
+from aerotape.counter_keys import CounterType
 from aerotape.qualified_id import QualifiedId
 
 SCOPE = 6

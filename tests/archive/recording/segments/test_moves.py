@@ -16,12 +16,12 @@ from support.daemon.segment_parts import SegmentParts
 
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.segments.deletion import Deletion
-from aerotape.archive.waiting import Pause, Task
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import ErrorCode
+from aerotape.waiting import Pause, Task
 
 SEGMENT = 131_072
 EARLIER, LATER = 0, 1

@@ -1,1 +1,0 @@
-"""The asyncio client, from which the blocking one is generated (`archive.client.generate`)."""

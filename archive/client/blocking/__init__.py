@@ -1,1 +1,0 @@
-"""The blocking client, generated from the asyncio one (`archive.client.generate`)."""

@@ -1,0 +1,120 @@
+"""The interface by which a feature that Aeron Archive does not have plugs into this archive.
+
+The archive names its features in `archive.archive`; nothing else in it imports them. An extension
+is, as everywhere in Aeron, a recording that continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aerotape.codecs.runtime import Message
+
+if TYPE_CHECKING:
+    from aerotape.archive.agent import Agent
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+Handler = Callable[["Services", "ControlSession", Any], None]
+Handlers = Mapping[type[Message], Handler]
+
+
+class Feature:
+    """A feature of an archive; each method may be overridden. For the conductor's thread.
+
+    Attributes:
+        fragment: contained in each channel that has a meaning for the feature, which is not
+            called for others.
+    """
+
+    fragment: str
+
+    def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
+        """Create it when the archive starts.
+
+        Args:
+            services: the archive's parts; complete once all features are created.
+            wake: makes the conductor call `do_work` of the agents soon; for other threads.
+        """
+
+    @property
+    def handlers(self) -> Handlers:
+        """The requests that it adds."""
+        return {}
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """Its agents, by their names in errors."""
+        return {}
+
+    def check_recording(self, recording_id: int) -> None:
+        """Raise ArchiveError if it protects a recording from the requests of Aeron's schema."""
+
+    def check_channel(self, channel: str, stream_id: int) -> None:
+        """Raise ArchiveError if no new recording of a channel and stream may begin."""
+
+    def check_change(self, recording: RecordingDescriptor, channel: str) -> None:
+        """Raise ArchiveError if a recording may not be extended from, or given, a channel."""
+
+    @staticmethod
+    def holds(recording: RecordingDescriptor) -> str:
+        """Return why retention deletes nothing of a recording, "" if it may. For any thread."""
+        return ""
+
+    @staticmethod
+    def retained(archive_dir: Path) -> set[int]:
+        """Return the purged recordings whose ids it still uses (AerotapeError)."""
+        return set()
+
+
+def first_hold(
+    features: Iterable[Feature | type[Feature]], recording: RecordingDescriptor
+) -> str:
+    """Return why the first feature that holds a recording does so, "" if none does."""
+    return next((why for each in features if (why := each.holds(recording))), "")
+
+
+class Features:
+    """All features of an archive, as one."""
+
+    def __init__(self) -> None:
+        """Create it without features."""
+        self._features: list[Feature] = []
+        self.handlers: dict[type[Message], Handler] = {}
+        self.agents: dict[str, Agent] = {}
+
+    def add(self, feature: Feature) -> None:
+        """Add a feature."""
+        self._features.append(feature)
+        self.handlers.update(feature.handlers)
+        self.agents.update(feature.agents)
+
+    def _concerned(self, *channels: str) -> list[Feature]:
+        return [
+            each
+            for each in self._features
+            if any(each.fragment in channel for channel in channels)
+        ]
+
+    def check_recording(self, recording_id: int) -> None:
+        """As `Feature.check_recording`, of each."""
+        for each in self._features:
+            each.check_recording(recording_id)
+
+    def holds(self, recording: RecordingDescriptor) -> str:
+        """As `Feature.holds`, of the first that holds it."""
+        return first_hold(self._features, recording)
+
+    def check_channel(self, channel: str, stream_id: int) -> None:
+        """As `Feature.check_channel`, of those concerned."""
+        for each in self._concerned(channel):
+            each.check_channel(channel, stream_id)
+
+    def check_change(self, recording: RecordingDescriptor, channel: str) -> None:
+        """As `Feature.check_change`, of those concerned by the old or the new channel."""
+        for each in self._concerned(recording.original_channel, channel):
+            each.check_change(recording, channel)

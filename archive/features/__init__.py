@@ -1,0 +1,1 @@
+"""What this archive adds to Aeron's: each feature plugs in by `archive.feature`."""

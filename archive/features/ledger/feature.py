@@ -1,0 +1,92 @@
+"""The ledgers of an archive, as a feature: their requests, and what protects recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape.archive.feature import Feature, Handlers
+from aerotape.archive.features.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
+from aerotape.archive.features.ledger.metadata import FILE_NAME
+from aerotape.archive.features.ledger.requests import handlers_of
+from aerotape.archive.features.ledger.service import LedgerService
+from aerotape.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from aerotape.archive.agent import Agent
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.control.services import Services
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+
+class LedgerFeature(Feature):
+    """Ledgers and their mirrors. Only requests for ledgers change their recordings."""
+
+    fragment = ALIAS_FRAGMENT.decode()
+
+    def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
+        if config.mirror_secret_file is not None:
+            # An archive without mirrors starts without the client.
+            from aerotape.client.credentials import user_of_file
+
+            # Read again for each connection; a file that is unusable now is an error of the start.
+            user_of_file(config.mirror_secret_file)
+        self._ledgers = LedgerService(
+            archive_dir=services.archive_dir,
+            catalog=services.catalog,
+            recordings=services.recordings,
+            replications=services.replications,
+            purge=partial(services.removals.purge, is_forced=True),
+            truncate=services.removals.truncate,
+            config=config,
+            archive_id=services.archive_id,
+            errors=services.errors,
+            wake=wake,
+        )
+        self._handlers = handlers_of(self._ledgers, frozenset(config.mirror_channels))
+
+    @property
+    def handlers(self) -> Handlers:
+        return self._handlers
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        return {"ledgers": self._ledgers}
+
+    def check_recording(self, recording_id: int) -> None:
+        ledger = self._ledgers.ledger_of(recording_id)
+        if ledger is not None:
+            raise ArchiveError(
+                f"recording {recording_id} is that of ledger {ledger}: use the requests for ledgers"
+            )
+
+    def check_channel(self, channel: str, stream_id: int) -> None:
+        if ledger_of_channel(channel) is not None:
+            raise ArchiveError(
+                f"the alias in channel={channel} is reserved for the recordings of ledgers: use"
+                " another alias, or the requests for ledgers"
+            )
+
+    def check_change(self, recording: RecordingDescriptor, channel: str) -> None:
+        self.check_channel(channel, recording.stream_id)
+
+    @staticmethod
+    def holds(recording: RecordingDescriptor) -> str:
+        # By the alias: the metadata may be unreadable, or have to be built again from a copy.
+        ledger = ledger_of_channel(recording.original_channel)
+        if ledger is None:
+            return ""
+        return f"it has the alias of ledger {ledger.id}, which retention does not delete"
+
+    @staticmethod
+    def retained(archive_dir: Path) -> set[int]:
+        if not (archive_dir / FILE_NAME).exists():
+            return set()
+        # An archive without ledgers starts without SQLite.
+        from aerotape.archive.features.ledger.metadata_store import MetadataStore
+
+        with closing(MetadataStore.open(archive_dir)) as store:
+            return set(store.recordings())

@@ -1,0 +1,299 @@
+"""The thread that reads and writes ledgers' metadata and segment files, for the conductor.
+
+It also has what the conductor needs without a wait: which recordings are those of ledgers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from aerotape.archive.features.ledger.metadata import (
+    FILE_NAME,
+    LedgerMetadata,
+    exists_already,
+    unknown_ledger,
+)
+from aerotape.archive.recording.file_worker import FileWorker
+from aerotape.catalog.forcing import force_catalog
+from aerotape.catalog.scope_layout import imported_directory, imported_ids
+from aerotape.errors import AerotapeError, LedgerExistsError, UnknownLedgerError
+from aerotape.qualified_id import QualifiedId
+from aerotape.waiting import Pause, Task, await_future
+
+if TYPE_CHECKING:
+    from aerotape.archive.features.ledger.metadata_store import Forced, MetadataStore
+    from aerotape.archive.features.ledger.protocol.replica import Epoch, Replica
+    from aerotape.archive.threads import ThreadNaming
+
+T = TypeVar("T")
+
+
+class LedgerWorker:
+    """The thread and the database, which the first call starts and opens.
+
+    Methods return tasks that wait for the thread; what the call raises, they raise.
+
+    Attributes:
+        caller: the session whose tasks are advanced now; one call of each session at a time is in
+            the thread's queue.
+        recordings: the ledgers by their recordings; None until the database has been opened.
+    """
+
+    def __init__(
+        self,
+        archive_dir: Path,
+        wake: Callable[[], None],
+        report: Callable[[str], None],
+        *,
+        is_restored: bool = False,
+        naming: ThreadNaming = "classic",
+    ) -> None:
+        """Create the worker, without a thread.
+
+        Args:
+            is_restored: whether the directory may lack what this archive has acknowledged.
+            naming: of the thread.
+            wake: makes the caller's thread advance the tasks; called in the thread.
+            report: called in the conductor's thread with what the operator has to know of metadata
+                that was lost or cannot be read.
+        """
+        self.caller: object = None
+        self.recordings: dict[int, QualifiedId] | None = None
+        self._callers: set[object] = set()
+        self._archive_dir = archive_dir
+        self._is_restored = is_restored
+        self._report = report
+        self._reports: deque[str] = deque()
+        # What recordings have on storage, to be stored.
+        self._forced: dict[QualifiedId, int] = {}
+        self._files = FileWorker("ledger", wake, naming)
+        # Used in the thread only, until that has ended.
+        self._store: MetadataStore | None = None
+
+    def begin(self) -> None:
+        """Open the database, if there is one, so that it is known which recordings are ledgers'."""
+        if (self._archive_dir / FILE_NAME).exists():
+            self._files.submit(self._load)
+
+    def _load(self) -> None:
+        try:
+            self._open(create=False)
+        except AerotapeError as error:
+            self._reports.append(f"{error}; recordings are protected by their aliases meanwhile")
+
+    def do_work(self) -> None:
+        """Report what the thread has found."""
+        while self._reports:
+            self._report(self._reports.popleft())
+        if self._forced:
+            forced, self._forced = self._forced, {}
+            self._files.submit(lambda: self._store_forced(forced))
+
+    def call(self, call: Callable[[], T]) -> Task[T]:
+        """Call a function in the thread."""
+        caller = self.caller
+        while caller in self._callers:
+            yield Pause()
+        self._callers.add(caller)
+        try:
+            return (yield from await_future(self._files.submit(call)))
+        finally:
+            self._callers.discard(caller)
+            self.do_work()
+
+    def create(self) -> Task[None]:
+        """Create the database if there is none, before the recording of a new ledger exists.
+
+        Later it would be built again from that recording (StorageError: it cannot be written).
+        """
+        yield from self.change(lambda store: None)
+
+    def change(self, change: Callable[[MetadataStore], None]) -> Task[None]:
+        """Change the database, which is created if there is none; on storage at the end.
+
+        Raises:
+            LedgerError: the change is refused.
+            StorageError: the database cannot be written.
+        """
+
+        def make() -> None:
+            store = self._open(create=True)
+            assert store is not None
+            change(store)
+
+        yield from self.call(make)
+
+    def add(self, metadata: LedgerMetadata) -> Task[None]:
+        """Add a ledger; it is on storage at the end.
+
+        Raises:
+            LedgerExistsError: its id is that of a ledger or of an imported recording.
+            StorageError: the database cannot be written.
+        """
+        ledger = metadata.ledger
+
+        def add() -> None:
+            if imported_directory(self._archive_dir, ledger).exists():
+                raise LedgerExistsError(f"{ledger} is the id of an imported recording", ledger)
+            store = self._open(create=True)
+            assert store is not None
+            store.add(metadata)
+
+        yield from self.call(add)
+
+    def check_new(self, ledger: QualifiedId) -> Task[None]:
+        """Refuse the id of a ledger, or of an imported recording (LedgerExistsError)."""
+
+        def check() -> None:
+            if imported_directory(self._archive_dir, ledger).exists():
+                raise LedgerExistsError(f"{ledger} is the id of an imported recording", ledger)
+            store = self._open(create=False)
+            if store is not None and store.has(ledger):
+                raise exists_already(ledger)
+
+        yield from self.call(check)
+
+    def promise(self, ledger: QualifiedId, epoch: Epoch, own: str) -> Task[Replica]:
+        """Promise an epoch of a ledger, as `MetadataStore.promise`; it is on storage at the end."""
+
+        def make() -> Replica:
+            store = self._open(create=False)
+            if store is None:
+                raise unknown_ledger(ledger)
+            return store.promise(ledger, epoch, own)
+
+        return (yield from self.call(make))
+
+    def set_recording(
+        self, metadata: LedgerMetadata, recording_id: int, *, is_new: bool = False
+    ) -> Task[None]:
+        """Set the recording of a ledger, which is added with it if it is new (StorageError)."""
+
+        def change(store: MetadataStore) -> None:
+            if is_new:
+                store.add(replace(metadata, recording_id=recording_id))
+            else:
+                store.set_recording(metadata.ledger, recording_id)
+            store.set_forced(metadata.ledger, 0)
+
+        yield from self.change(change)
+        assert self.recordings is not None, "the database is open"
+        self.recordings[recording_id] = metadata.ledger
+
+    def remove(self, metadata: LedgerMetadata) -> Task[None]:
+        """Remove a ledger whose recording is purged.
+
+        The purge is forced to storage before: a ledger that is still listed after a crash can be
+        completed by its purged recording, the reverse could not.
+
+        Raises:
+            StorageError: the catalog or the database cannot be written.
+        """
+
+        def change(store: MetadataStore) -> None:
+            force_catalog(self._archive_dir)
+            store.remove(metadata.ledger)
+
+        yield from self.change(change)
+        if self.recordings is not None:
+            self.recordings.pop(metadata.recording_id, None)
+
+    def get(self, ledger: QualifiedId) -> Task[LedgerMetadata]:
+        """Return the metadata of a ledger.
+
+        Raises:
+            UnknownLedgerError: there is no such ledger.
+            StorageError: the database cannot be read.
+        """
+
+        def read() -> LedgerMetadata:
+            store = self._open(create=False)
+            try:
+                if store is None:
+                    raise unknown_ledger(ledger)
+                return store.get(ledger)
+            except UnknownLedgerError:
+                if not imported_directory(self._archive_dir, ledger).exists():
+                    raise
+            raise UnknownLedgerError(
+                f"{ledger} is an imported recording, not a ledger: it can only be read", ledger
+            )
+
+        return (yield from self.call(read))
+
+    def list_scope(
+        self, scope_id: int, from_ledger_id: int, count: int
+    ) -> Task[list[LedgerMetadata]]:
+        """Return up to `count` ledgers of a scope in the order of their ids (StorageError)."""
+
+        def read() -> list[LedgerMetadata]:
+            store = self._open(create=False)
+            return [] if store is None else store.list_scope(scope_id, from_ledger_id, count)
+
+        return (yield from self.call(read))
+
+    def next_scope(self, after: int) -> Task[int]:
+        """Return the lowest scope after one, unsigned, that has ledgers or imported recordings.
+
+        Returns:
+            The scope in two's complement; 0 if there is none.
+
+        Raises:
+            StorageError: the database or a directory cannot be read.
+        """
+
+        def read() -> int:
+            store = self._open(create=False)
+            found = [each for each in imported_ids(self._archive_dir) if each.scope_id > after][:1]
+            if store is not None:
+                found += store.first_after_scope(after)
+            return min(found).signed[0] if found else 0
+
+        return (yield from self.call(read))
+
+    def note_forced(self, ledger: QualifiedId, position: int) -> None:
+        """Note that a recording is on storage up to a position, bytes; it is stored soon."""
+        self._forced[ledger] = position
+
+    def forced(self, ledger: QualifiedId) -> Task[Forced | None]:
+        """Return what is known to be on storage of a ledger; None: nothing (StorageError)."""
+
+        def read() -> Forced | None:
+            store = self._open(create=False)
+            return None if store is None else store.forced(ledger)
+
+        return (yield from self.call(read))
+
+    def _store_forced(self, forced: dict[QualifiedId, int]) -> None:
+        try:
+            store = self._open(create=False)
+            if store is not None:
+                for ledger, position in forced.items():
+                    store.set_forced(ledger, position)
+        except AerotapeError as error:
+            # After a power cut more of a ledger is taken for what may be torn.
+            self._reports.append(f"not stored what is on storage of ledgers: {error}")
+
+    def _open(self, *, create: bool) -> MetadataStore | None:
+        if self._store is None:
+            # An archive without ledgers starts without SQLite.
+            from aerotape.archive.features.ledger.metadata_rebuild import open_store
+
+            self._store = open_store(self._archive_dir, create=create, report=self._reports.append)
+            if self._store is not None:
+                if self._is_restored:
+                    self._store.forget()
+                self.recordings = self._store.recordings()
+        return self._store
+
+    def close(self) -> None:
+        """Wait for the call in progress, cancel the others and close the database."""
+        self._files.close()
+        if self._forced:
+            self._store_forced(self._forced)
+        if self._store is not None:
+            self._store.close()

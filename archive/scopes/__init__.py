@@ -1,1 +1,0 @@
-"""Scopes: recordings of other archives in the directory of this one."""

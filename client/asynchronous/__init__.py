@@ -1,0 +1,1 @@
+"""The asyncio client, from which the blocking one is generated (`client.generate`)."""

@@ -1,0 +1,92 @@
+"""A damaged entry of a ledger with mirrors is fetched from another archive when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.daemon.mirrored import Three, running
+
+from aerotape import QualifiedId
+from aerotape.catalog.segment_files import list_segment_files
+from aerotape.errors import EntryDigestError
+
+# Longer than a frame.
+SENT = [b"<%04d>" % index * 400 for index in range(200)]
+
+
+@pytest.fixture
+def three() -> Iterator[Three]:
+    with running() as three:
+        yield three
+
+
+def files(three: Three, index: int, ledger: QualifiedId) -> list[bytes]:
+    """What an archive has of a ledger."""
+    recording_id = three.info(index, ledger).recording_id
+    archive_dir = three.archives[index].archive_dir
+    return [each.path.read_bytes() for each in list_segment_files(archive_dir, recording_id)]
+
+
+def damage(three: Three, index: int, recording_id: int, number: int) -> None:
+    """Flip a bit of an entry in an archive, which is stopped."""
+    for segment in list_segment_files(three.archives[index].archive_dir, recording_id):
+        content = bytearray(segment.path.read_bytes())
+        at = content.find(SENT[number][:100])
+        if at >= 0:
+            content[at + 50] ^= 1
+            segment.path.write_bytes(content)
+            return
+    raise AssertionError(f"entry {number} is not there")
+
+
+def test_a_damaged_entry_is_read_from_a_mirror(three: Three) -> None:
+    """And is sound afterwards, unless all archives have it damaged: then a reader meets it."""
+    with three.client() as client:
+        writer = three.create(client, "PD_JOURNAL", ack_quorum=3)
+        ledger = writer.qualified_id
+        writer.add_many(SENT)
+        writer.close()
+    recording_ids = [three.info(index, ledger).recording_id for index in range(3)]
+    for index in range(3):
+        three.archives[index].stop()
+    damage(three, 0, recording_ids[0], 100)
+    damage(three, 1, recording_ids[1], 100)
+    for index in range(3):
+        damage(three, index, recording_ids[index], 150)
+        three.archives[index] = three.start(index)
+    with three.client() as client:
+        reader = client.open_ledger_read_only(ledger)
+        found: list[bytes] = []
+        with pytest.raises(EntryDigestError, match="entry 150"):
+            found.extend(each.payload for each in reader.read())
+        assert [each.payload for each in reader.read(151)] == SENT[151:]
+        assert [each.payload for each in reader.read(90, 110)] == SENT[90:111]
+        info = client.ledger_info(ledger)
+    assert (info.damaged_entries, info.repaired_entries) == (1, 1)
+    assert (three.info(1, ledger).damaged_entries, three.info(1, ledger).repaired_entries) == (0, 0)
+    assert files(three, 0, ledger) == files(three, 2, ledger)
+    assert files(three, 1, ledger) != files(three, 2, ledger)
+
+
+def test_a_damaged_mirror_recovers_all_that_was_acknowledged(three: Three) -> None:
+    """Its log does not end at the damage, and the sound copy of the leader stays."""
+    with three.client() as client:
+        writer = client.create_ledger(
+            "PD_JOURNAL", write_quorum=2, ack_quorum=2, mirrors=three.mirrors[:1]
+        )
+        ledger = writer.qualified_id
+        assert writer.add_many(SENT)[-1] == 199
+        recording_id = three.info(1, ledger).recording_id
+        three.kill(0)
+    three.archives[1].stop()
+    damage(three, 1, recording_id, 100)
+    three.archives[1] = three.start(1)
+    with three.client(1, timeout_s=30.0) as client:
+        assert client.open_ledger(ledger).last_add_confirmed == 199
+    three.restart(0)
+    for index in (0, 1):
+        with three.client(index, timeout_s=30.0) as client:
+            reader = client.open_ledger(ledger)
+            assert [each.payload for each in reader.read()] == SENT
+    assert three.info(1, ledger).repaired_entries == 1

@@ -1,0 +1,69 @@
+"""What a leader counts of what its members report."""
+
+from __future__ import annotations
+
+from aerotape.archive.features.ledger.protocol.leadership import Leadership, Report
+from aerotape.archive.features.ledger.protocol.quorums import Quorums
+from aerotape.archive.features.ledger.protocol.replica import Replica
+
+EPOCH = (3, "a")
+VERSION = (EPOCH, 1)
+
+
+def leading(confirmed: int = -1) -> Leadership:
+    replica = Replica(own="a", groups=(("a", "b", "c"),), version=VERSION)
+    leadership = Leadership(replica, Quorums(3, 2), confirmed)
+    leadership.reports = {"b": Report(), "c": Report()}
+    return leadership
+
+
+def test_what_the_entries_show_is_confirmed_at_once() -> None:
+    """A leader that was elected again has not heard of its members; readers get these entries."""
+    leadership = leading(confirmed=70)
+    assert leadership.confirmed(90) == leadership.recorded(90) == 70
+    leadership.reports["b"].adopt(80, VERSION)
+    assert leadership.confirmed(90) == 80
+    leadership.reports["b"].disconnect()
+    assert leadership.confirmed(90) == 80, "it never decreases"
+    assert leading().confirmed(90) == -1
+
+
+def test_only_members_that_have_adopted_the_epoch_count() -> None:
+    """What others have synced may be other entries."""
+    leadership = leading()
+    leadership.reports["b"] = Report(recorded=90, confirmed=90)
+    assert leadership.confirmed(90) == -1
+    assert not leadership.has_quorum(of_all=False)
+    leadership.reports["b"].adopt(80, VERSION)
+    assert leadership.confirmed(90) == 90
+    assert leadership.has_quorum(of_all=False)
+    assert not leadership.has_quorum(of_all=True)
+
+
+def test_a_member_that_is_connected_again_has_not_closed_the_ledger() -> None:
+    """It opens the ledger when it follows."""
+    leadership = leading()
+    report = leadership.reports["c"]
+    report.adopt(90, VERSION)
+    report.has_closed = True
+    assert leadership.is_closed
+    report.disconnect()
+    assert not leadership.is_closed
+    assert report == Report()
+
+
+def test_a_group_takes_over_with_all_that_was_confirmed() -> None:
+    """What the old group has confirmed alone has to be in a quorum of the new one."""
+    leadership = leading()
+    leadership.reports["b"].adopt(90, VERSION)
+    assert leadership.confirmed(90) == 90
+    leadership.replica = Replica(
+        own="a", groups=(("a", "b", "c"), ("a", "c", "d")), version=(EPOCH, 2)
+    )
+    leadership.reports["d"] = Report()
+    leadership.reports["d"].adopt(50, (EPOCH, 2))
+    assert not leadership.has_agreed(90)
+    leadership.reports["d"].confirmed = 90
+    assert not leadership.has_agreed(90), "one of them does not know the new group"
+    leadership.reports["b"].version = (EPOCH, 2)
+    assert leadership.has_agreed(90)

@@ -1,0 +1,49 @@
+"""The blocking client, generated from the asyncio client."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any, get_type_hints
+
+import pytest
+
+import aerotape
+from aerotape.client import generate
+
+CLASSES = (
+    (aerotape.AsyncArchiveClient, aerotape.ArchiveClient),
+    (aerotape.AsyncReplay, aerotape.Replay),
+    (aerotape.AsyncSignals, aerotape.Signals),
+)
+
+
+@pytest.mark.parametrize("path", generate.SOURCES, ids=lambda path: path.stem)
+def test_the_committed_modules_are_up_to_date(path: Any) -> None:
+    """Generating them again changes nothing."""
+    assert (generate.TARGETS / path.name).read_text() == generate.blocking_source(path)
+
+
+@pytest.mark.parametrize("pair", CLASSES, ids=lambda pair: pair[1].__name__)
+def test_both_have_the_same_methods(pair: tuple[type, type]) -> None:
+    """Parameters, defaults and annotations are the same, and results but for their wrapping."""
+    source, generated = pair
+    names = {each for each in dir(generated) if not each.startswith("_")}
+    assert names == {each for each in dir(source) if not each.startswith("_")}
+    for name in names:
+        one, two = getattr(source, name), getattr(generated, name)
+        if not inspect.isfunction(one):
+            continue
+        own, other = inspect.signature(one), inspect.signature(two)
+        assert own.parameters == other.parameters, name
+        expected = re.sub(r"Opening\[AsyncMessages\[(\w+)\]\]|Opening\[(\w+)\]", r"\1\2", str(own))
+        assert re.sub(r"\bAsync(?=\w)", "", expected) == str(other), name
+        assert two.__doc__, name
+
+
+def test_annotations_name_existing_types() -> None:
+    """Every annotation of both clients can be evaluated."""
+    for client in CLASSES[0]:
+        for name, method in inspect.getmembers(client, inspect.isfunction):
+            if not name.startswith("_") and name != "entities":
+                assert "return" in get_type_hints(method), name
