@@ -1,7 +1,8 @@
 """Delta tables: each commit adds files and replaces the list of what the table has.
 
 Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The list is a
-file that the commit names (`extent_files`).
+file that the commit names (`extent_files`); which list is that of a snapshot, follows from the log
+(`delta_progress`). The first commit creates the table.
 
 A commit has two steps:
 
@@ -18,25 +19,31 @@ for `vacuum`.
 
 from __future__ import annotations
 
-import json
 import re
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape import __version__
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.remote.object_store import translate_options
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.formatting import not_installed
-from aerotape.replay.offline.columns.names import RECORDED_TIME
+from aerotape.spark.tables.delta_features import check_features
+from aerotape.spark.tables.delta_files import added, without_rows
+from aerotape.spark.tables.delta_progress import (
+    ReadCommit,
+    commit_reader,
+    extents_without_list,
+    find_list,
+    names_list,
+)
 from aerotape.spark.tables.extent import Extent
 from aerotape.spark.tables.extent_files import (
     APPLICATION,
-    delete_extents,
-    extents_in_log,
+    EXTENTS_FOLDER,
+    delete_old_extents,
     read_extents,
     vacuum_extents,
     write_extents,
@@ -47,7 +54,7 @@ from aerotape.spark.tables.writer import (
     STATISTICS,
     Naming,
     NewFile,
-    ParquetFile,
+    is_unique_path,
     unique_path,
 )
 from aerotape.url_path import UrlPath, is_url
@@ -60,6 +67,7 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
 _ENCODED_IN_URLS: Final = re.compile(r"""[^!-~]|["#<>`{}]""")
+_LOG_FOLDER: Final = "_delta_log"
 _SCHEMES: Final = ("s3", "s3a")
 _LOST_NAMES: Final = 3
 _ATTEMPTS: Final = 20
@@ -101,60 +109,62 @@ class DeltaRecordingTable:
         self.storage_options = translate_options(options)
         _check_scheme(location)
         self.store = OutputStore.open(location, options)
+        self.job_id = secrets.token_hex(8)
         self._by_date = by_date
+        self._replaces = False
+        self._schema: pyarrow.Schema | None = None
         self._table: DeltaTable | None = None
-        self._extents: dict[int, Extent] | None = None
-        self._extents_id: int | None = None
+        self._extents: dict[int, Extent] = {}
+        self._extents_version: int | None = None
+        self._list_ids: dict[int, int] = {}
         self._planned: dict[int, Extent | None] = {}
+        self._is_attempted = False
 
     def begin(self, schema: pyarrow.Schema) -> None:
-        """Create the table if it does not exist. Any number of jobs may write to it."""
+        """Take the columns of a new table. Any number of jobs may write to it."""
         import pyarrow
-        from deltalake import DeltaTable, Schema
 
         self.refresh()
-        if self._table is not None:
-            return
+        self._schema = schema
         if self._by_date:
-            schema = schema.append(pyarrow.field("date", pyarrow.date32()))
-        with self._errors("create"):
-            self._table = DeltaTable.create(
-                self.store.name,
-                Schema.from_arrow(schema),
-                mode="ignore",
-                partition_by=self._partitions,
-                configuration={
-                    "delta.dataSkippingStatsColumns": ",".join(
-                        name for name in STATISTICS if name in schema.names
-                    )
-                },
-                storage_options=self.storage_options,
-            )
+            self._schema = schema.append(pyarrow.field("date", pyarrow.date32()))
 
     def check_options(self, *, replaces: bool) -> None:
-        """Accept all options."""
+        """Note whether rows may be replaced, which an append-only table refuses."""
+        self._replaces = replaces
 
-    def close(self) -> None:
-        """Do nothing."""
+    def close(self, *, failed: bool = False) -> None:
+        """After a failure before the first commit of a new table, delete the files of the job."""
+        if not failed or self._table is not None or self._is_attempted:
+            return
+        with suppress(AerotapeError):
+            paths = [path for path in self.store.files() if self.job_id in path]
+            for path in paths:
+                self.store.delete_file(path)
+            if self.store.is_local:
+                for folder in sorted({"", *(path.rpartition("/")[0] for path in paths)})[::-1]:
+                    with suppress(OSError):
+                        self.store.local_path(folder).rmdir()
 
     def refresh(self) -> None:
         """Read the table's log; the first time, check that the files that it names exist."""
         from deltalake import DeltaTable
 
         is_first = self._table is None
-        exists = not is_first or bool(self.store.files("_delta_log"))
+        exists = not is_first or any(map(_is_of_a_log, self.store.files(_LOG_FOLDER)))
         with self._errors("read"):
             if self._table is not None:
                 self._table.update_incremental()
             elif exists:
                 self._table = DeltaTable(self.store.name, storage_options=self.storage_options)
-        if self._table is None and self.store.files():
+        if self._table is None and not all(map(_is_of_a_job, self.store.files())):
             raise ConfigurationError(
                 f"{self.store.name} has files and is not a Delta table: name another folder",
                 "TABLE",
             )
         if self._table is None:
             return
+        check_features(self._table, self.store.name, replaces=self._replaces)
         partitions = self._table.metadata().partition_columns
         if partitions != self._partitions:
             raise ConfigurationError(
@@ -196,38 +206,36 @@ class DeltaRecordingTable:
         """Return the table's columns and their Arrow types, without the date."""
         if self._table is None:
             return None
+        return {field.name: str(field.type) for field in self._schema_of_files()}
+
+    def _schema_of_files(self) -> pyarrow.Schema:
         import pyarrow
 
-        schema = pyarrow.schema(self._table.schema().to_arrow())
-        fields = [field for field in schema if field.name not in self._partitions]
-        return {field.name: str(field.type) for field in fields}
+        schema = pyarrow.schema(self._existing().schema().to_arrow())
+        return pyarrow.schema([field for field in schema if field.name not in self._partitions])
 
     def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
         """Return what the table has of recordings; `commit` checks that it still has that."""
-        ids, present = list(recording_ids), self._extents or {}
+        ids, present = list(recording_ids), self._extents
         self._planned.update((id, present.get(id)) for id in ids)
         return {id: present[id] for id in ids if id in present}
 
     def _read_extents(self) -> None:
         table = self._existing()
-        while True:
-            with self._errors("read"):
-                id = table.transaction_version(APPLICATION)
-                if id is None and self._extents is None:
-                    self._extents = extents_in_log(table)
-            if id is None or id == self._extents_id:
-                return
-            try:
-                self._extents = read_extents(self.store, id)
-                self._extents_id = id
-                return
-            except StorageError:
-                with self._errors("read"):
-                    table.update_incremental()
-                    is_replaced = table.transaction_version(APPLICATION) != id
-                # A commit deletes the list that it replaces.
-                if not is_replaced:
-                    raise
+        version = table.version()
+        if version == self._extents_version:
+            return
+        with self._errors("read"):
+            id = find_list(self._read_commit, version, self._list_ids)
+            extents = None if id is None else read_extents(self.store, id)
+            if extents is None:
+                extents = extents_without_list(table, self.store)
+        self._extents, self._extents_version = extents, version
+        self._list_ids = {} if id is None else {version: id}
+
+    @property
+    def _read_commit(self) -> ReadCommit:
+        return commit_reader(self.store)
 
     def commit(
         self,
@@ -245,15 +253,15 @@ class DeltaRecordingTable:
         for _ in range(_ATTEMPTS):
             try:
                 self.refresh()
-                present = self._extents or {}
+                present = self._extents
                 if any(present.get(id) != self._planned.get(id) for id in extents):
                     raise TableChangedError(f"another job has changed {self.store.name}")
-                actions: list[AddAction | RemoveAction] = [_added(file, now_ms) for file in files]
+                actions: list[AddAction | RemoveAction] = [added(file, now_ms) for file in files]
                 for action, copy in self._replaced(replaced, now_ms):
                     actions.append(action)
                     if copy is not None:
                         deletable.append(copy)
-                        actions.append(_added(copy, now_ms))
+                        actions.append(added(copy, now_ms))
                 list_id = write_extents(self.store, {**present, **extents})
             except BaseException:
                 with suppress(AerotapeError):
@@ -275,36 +283,61 @@ class DeltaRecordingTable:
             False if another job has committed since the log was read.
         """
         from deltalake.exceptions import CommitFailedError, DeltaError
-        from deltalake.transaction import CommitProperties, Transaction
 
-        table, replaced_id = self._existing(), self._extents_id
+        version = -1 if self._table is None else self._table.version()
+        self._is_attempted = True
         try:
-            table.create_write_transaction(
-                list(actions),
-                "append",
-                table.schema(),
-                partition_by=self._partitions,
-                commit_properties=CommitProperties(
-                    app_transactions=[Transaction(APPLICATION, list_id, now_ms)]
-                ),
-            )
+            self._write(actions, list_id, now_ms)
         except (DeltaError, OSError) as error:
             self.refresh()
-            if not self._has_commit(actions, list_id):
-                if isinstance(error, CommitFailedError):
+            later = range(version + 1, 0 if self._table is None else self._table.version() + 1)
+            if not names_list(self._read_commit, list_id, later):
+                if isinstance(error, CommitFailedError) or (version < 0 and later):
                     return False
                 raise self._error("commit to", error) from error
-        if replaced_id is not None:
-            with suppress(StorageError):
-                delete_extents(self.store, replaced_id)
+        with suppress(StorageError):
+            delete_old_extents(self.store)
         return True
 
-    def _has_commit(self, actions: Sequence[AddAction | RemoveAction], list_id: int) -> bool:
-        """Return whether the log has a commit, also below one of another job."""
-        from deltalake.transaction import AddAction
+    def _write(
+        self, actions: Sequence[AddAction | RemoveAction], list_id: int, now_ms: int
+    ) -> None:
+        """Write a commit, which is refused if another one was written since the log was read."""
+        from deltalake import Schema
+        from deltalake.transaction import (
+            AddAction,
+            CommitProperties,
+            Transaction,
+            create_table_with_add_actions,
+        )
 
-        added = {action.path for action in actions if isinstance(action, AddAction)}
-        return self._extents_id == list_id or not added.isdisjoint(self._paths())
+        properties = CommitProperties(
+            app_transactions=[Transaction(APPLICATION, list_id, now_ms)], max_commit_retries=0
+        )
+        if self._table is not None:
+            self._table.create_write_transaction(
+                list(actions),
+                "append",
+                self._table.schema(),
+                partition_by=self._partitions,
+                commit_properties=properties,
+            )
+            return
+        assert self._schema is not None
+        create_table_with_add_actions(
+            self.store.name,
+            Schema.from_arrow(self._schema),
+            [action for action in actions if isinstance(action, AddAction)],
+            mode="error",
+            partition_by=self._partitions,
+            configuration={
+                "delta.dataSkippingStatsColumns": ",".join(
+                    name for name in STATISTICS if name in self._schema.names
+                )
+            },
+            storage_options=self.storage_options,
+            commit_properties=properties,
+        )
 
     def _replaced(
         self, replaced: Mapping[int, int], now_ms: int
@@ -315,12 +348,15 @@ class DeltaRecordingTable:
 
         if not replaced:
             return
-        for action in pyarrow.table(self._existing().get_add_actions(flatten=True)).to_pylist():
+        table = self._existing()
+        schema = self._schema_of_files()
+        for action in pyarrow.table(table.get_add_actions(flatten=True)).to_pylist():
             low, high = action.get("min.recording_id"), action.get("max.recording_id")
             if None not in (low, high) and not any(low <= id <= high for id in replaced):
                 continue
             date = str(action["partition.date"]) if self._by_date else None
-            copy = _without_rows(self.store, action["path"], replaced, unique_path(date), date)
+            new_path = unique_path(date, self.job_id)
+            copy = without_rows(self.store, action["path"], replaced, new_path, date, schema)
             if copy is not None and copy.rows == action["num_records"]:
                 self.discard([copy])
                 continue
@@ -358,7 +394,7 @@ class DeltaRecordingTable:
             deleted = self._existing().vacuum(
                 retention_hours, dry_run=False, enforce_retention_duration=False, full=True
             )
-        vacuum_extents(self.store, self._extents_id, retention_hours)
+        vacuum_extents(self.store, set(self._list_ids.values()), retention_hours)
         return deleted
 
     def _existing(self) -> DeltaTable:
@@ -380,54 +416,14 @@ class DeltaRecordingTable:
         return StorageError(f"cannot {what} Delta table {self.store.name}: {text}", self.store.name)
 
 
-def _without_rows(
-    store: OutputStore, path: str, replaced: Mapping[int, int], new_path: str, date: str | None
-) -> NewFile | None:
-    """Copy a file without the rows of `replaced` from a position on; None if none are left."""
-    from pyarrow import compute, parquet
-
-    copy = ParquetFile(store, new_path)
-    with store.open_file(path) as stream:
-        source = parquet.ParquetFile(stream)
-        try:
-            for batch in source.iter_batches():
-                for id, position in replaced.items():
-                    others = compute.not_equal(batch.column("recording_id"), id)
-                    before = compute.less(batch.column("position"), position)
-                    batch = batch.filter(compute.or_(others, before))
-                copy.add(batch)
-            return copy.finish(date, {"aerotape.version": __version__})
-        finally:
-            copy.abandon()
+def _is_of_a_job(path: str) -> bool:
+    """Return whether a file can be that of a job which was killed before the first commit."""
+    return is_unique_path(path) or path.partition("/")[0] in (EXTENTS_FOLDER, _LOG_FOLDER)
 
 
-def _added(file: NewFile, now_ms: int) -> AddAction:
-    from deltalake.transaction import AddAction
-
-    bounds = file.statistics.items()
-    statistics = {
-        "numRecords": file.rows,
-        "minValues": {name: _bound(name, low) for name, (low, _) in bounds},
-        "maxValues": {name: _bound(name, high, up=True) for name, (_, high) in bounds},
-        "nullCount": file.nulls,
-    }
-    return AddAction(
-        file.path,
-        file.size,
-        {} if file.date is None else {"date": file.date},
-        now_ms,
-        True,
-        json.dumps(statistics),
-    )
-
-
-def _bound(name: str, value: int, *, up: bool = False) -> int | str:
-    """Return a minimum or maximum as a Delta log has it: a time in milliseconds, rounded."""
-    if name != RECORDED_TIME:
-        return value
-    milliseconds = -(-value // 1000) if up else value // 1000
-    time = datetime.fromtimestamp(milliseconds // 1000, UTC)
-    return f"{time:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
+def _is_of_a_log(name: str) -> bool:
+    """Return whether a file is a commit or a checkpoint, not one that delta-rs was writing."""
+    return name[:1].isdigit()
 
 
 def _check_scheme(location: str | os.PathLike[str]) -> None:

@@ -62,12 +62,13 @@ class Extent:
 
     Attributes:
         ranges: converted positions, ascending and disjoint.
-        identity: checksum of the descriptor's fields that never change, 31 bits.
+        identity: checksum of the descriptor's fields that never change, 31 bits; None if it is not
+            known, because only the rows are.
         last: the last row, None if there is none.
     """
 
     ranges: tuple[Interval, ...]
-    identity: int
+    identity: int | None
     last: LastRow | None
 
     @property
@@ -84,7 +85,7 @@ def identity_of(descriptor: RecordingDescriptor) -> int:
 
 def change_since(recording: Recording, extent: Extent, recorded: RecordingRange) -> str:
     """Return how a recording differs from what was converted; "" if it does not."""
-    if identity_of(recording.descriptor) != extent.identity:
+    if extent.identity not in (None, identity_of(recording.descriptor)):
         return "it is not the recording that the table has"
     end, last = extent.to_position, extent.last
     if recorded.limit_position < end:

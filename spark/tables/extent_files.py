@@ -2,10 +2,10 @@
 
     TABLE/_aerotape/ID.arrow
 
-A commit writes a new file with all recordings of the table. ID is the version of the log's only
-application transaction of ours, ``aerotape``: so the commit that adds rows also replaces the file,
-and of two commits at the same time delta-rs refuses the later one. Readers of Delta tables skip
-folders with such a name.
+A commit writes a new file with all recordings of the table. ID is the version of the log's
+application transaction of ours, ``aerotape``: so the commit that adds rows also names the file.
+Older files are retained for a while, because an earlier version of the table may be restored.
+Readers of Delta tables skip folders with such a name.
 
 Earlier versions wrote four application transactions for each recording; they are read once.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.directory import recording_key, split_key
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 APPLICATION: Final = "aerotape"
 """Id of the application transaction whose version is the id of the file."""
 
-_FOLDER: Final = "_aerotape"
+EXTENTS_FOLDER: Final = "_aerotape"
+"""The folder of the files."""
+
+_RETAINED: Final = 100
 _HOUR_NS: Final = 3_600_000_000_000
 _COLUMNS: Final = {
     "scope_id": "uint64",  # null for recordings of the archive itself
@@ -43,17 +46,17 @@ _COLUMNS: Final = {
 }
 
 
-def read_extents(store: OutputStore, id: int) -> dict[int, Extent]:
-    """Return the extents of a file, by the key of the recording (StorageError)."""
+def read_extents(store: OutputStore, id: int) -> dict[int, Extent] | None:
+    """Return the extents of a file, by the key of the recording; None if there is no such file.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
     from pyarrow import feather
 
     path = _path(id)
     if not store.exists(path):
-        raise StorageError(
-            f"{store.name} lacks {path}, which lists what it has of each recording: restore the "
-            "file, or convert into another table",
-            store.name,
-        )
+        return None
     with store.open_file(path) as stream:
         rows = feather.read_table(stream).to_pylist()
     return {
@@ -92,19 +95,32 @@ def write_extents(store: OutputStore, extents: Mapping[int, Extent]) -> int:
     return id
 
 
-def delete_extents(store: OutputStore, id: int) -> None:
-    """Delete a file that the log does not name (StorageError)."""
-    store.delete_file(_path(id))
+def delete_old_extents(store: OutputStore) -> None:
+    """Delete all but the latest files, so that they do not become more with each commit.
+
+    The rows of a version that is restored without its file show their positions themselves.
+    """
+    for path, _ in _files(store)[:-_RETAINED]:
+        store.delete_file(path)
 
 
-def vacuum_extents(store: OutputStore, present_id: int | None, retention_hours: int) -> None:
-    """Delete older files that the log does not name (StorageError)."""
+def vacuum_extents(store: OutputStore, present: Collection[int], retention_hours: int) -> None:
+    """Delete files that were replaced before the last hours, except some (StorageError)."""
     before_ns = time.time_ns() - retention_hours * _HOUR_NS
-    present = None if present_id is None else _path(present_id)
-    for name, info in store.files(_FOLDER).items():
-        path = f"{_FOLDER}/{name}"
-        if path != present and info.mtime_ns <= before_ns:
+    retained = {_path(id) for id in present}
+    files = _files(store)
+    # A file was replaced when the next one was written.
+    replaced_ns = [*(ns for _, ns in files[1:]), time.time_ns()]
+    for (path, _), ns in zip(files, replaced_ns, strict=True):
+        if path not in retained and ns <= before_ns:
             store.delete_file(path)
+
+
+def _files(store: OutputStore) -> list[tuple[str, int]]:
+    """Return the paths of all files with the times when they were written, the oldest first."""
+    found = store.files(EXTENTS_FOLDER).items()
+    files = [(f"{EXTENTS_FOLDER}/{name}", int(info.mtime_ns)) for name, info in found]
+    return sorted(files, key=lambda file: file[1])
 
 
 def extents_in_log(table: DeltaTable) -> dict[int, Extent]:
@@ -139,4 +155,4 @@ def extents_in_log(table: DeltaTable) -> dict[int, Extent]:
 
 
 def _path(id: int) -> str:
-    return f"{_FOLDER}/{id}.arrow"
+    return f"{EXTENTS_FOLDER}/{id}.arrow"

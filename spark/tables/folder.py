@@ -14,11 +14,12 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
-from aerotape.errors import ConfigurationError, StorageError, TableInUseError
+from aerotape.errors import AerotapeError, ConfigurationError, StorageError, TableInUseError
 from aerotape.spark.tables.extent import Extent, LastRow, joined
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.writer import RECORDINGS_KEY, STAGED_FOLDER, Naming, NewFile
@@ -46,6 +47,7 @@ class ParquetFolder:
     """
 
     has_gaps = True
+    job_id = ""
 
     def __init__(
         self,
@@ -78,25 +80,45 @@ class ParquetFolder:
         """Create the folder, lock it if it is local, and delete what a killed job has staged."""
         self.store.make_folder()
         if self.store.is_local:
-            path = self.store.local_path(_LOCK_NAME)
-            try:
-                self._lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.close()
-                raise TableInUseError(
-                    f"another job is writing to {self.store.name}", self.store.name
-                ) from None
-            except OSError as error:
-                self.close()
-                raise StorageError(f"cannot lock {path}: {error.strerror}", path) from error
+            self._lock_folder()
         self.store.delete_folder(STAGED_FOLDER)
 
-    def close(self) -> None:
-        """Unlock the folder. Idempotent."""
+    def _lock_folder(self) -> None:
+        path = self.store.local_path(_LOCK_NAME)
+        try:
+            while True:
+                self._lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(self._lock), path.stat()):
+                        return
+                # A job that failed has deleted the file meanwhile.
+                self._unlock()
+                self.store.make_folder()
+        except BlockingIOError:
+            self._unlock()
+            raise TableInUseError(
+                f"another job is writing to {self.store.name}", self.store.name
+            ) from None
+        except OSError as error:
+            self._unlock()
+            raise StorageError(f"cannot lock {path}: {error.strerror}", path) from error
+
+    def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def close(self, *, failed: bool = False) -> None:
+        """Unlock the folder; after a failure delete it if it has nothing. Idempotent."""
+        if failed and self._lock is not None:
+            with suppress(AerotapeError, OSError):
+                self.store.delete_folder(STAGED_FOLDER)
+                folder = self.store.local_path()
+                if [path.name for path in folder.iterdir()] == [_LOCK_NAME]:
+                    (folder / _LOCK_NAME).unlink()
+                    folder.rmdir()
+        self._unlock()
 
     def check_options(self, *, replaces: bool) -> None:
         """Refuse to replace rows (ConfigurationError)."""

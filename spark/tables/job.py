@@ -191,7 +191,7 @@ class TableJob:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._table.close()
+        self._table.close(failed=kind is not None)
 
     def run(self, on_progress: OnProgress | None = None) -> JobReport:
         """Convert what is new now. Raises what `convert` does.
@@ -225,6 +225,8 @@ class TableJob:
                     warnings=plan.warnings,
                     error=plan.reason if plan.action is Action.REFUSE else None,
                 )
+        if self._table.columns() is None and not self._files:
+            self._table.commit((), {}, {})  # readers find a table without rows
         elapsed_s = (time.monotonic_ns() - begun_ns) / 1e9
         recordings = [*reports.values()]
         recordings.extend(_gone_report(*each) for each in self._planner.gone(plans))
@@ -310,6 +312,7 @@ class TableJob:
             payloads=read.payloads,
             identities={plan.key: identity_of(plan.recording.descriptor) for plan in plans},
             naming=self._table.naming,
+            job_id=self._table.job_id,
         )
 
     def _commit(

@@ -303,7 +303,7 @@ class Planner:
                 self._table.store.name,
             )
         if change:
-            same = extent.identity == identity_of(recording.descriptor)
+            same = extent.identity in (None, identity_of(recording.descriptor))
             return RecordingPlan(
                 recording=recording,
                 action=Action.REPLACE,

@@ -30,6 +30,10 @@ class Table(Protocol):
         """How tasks name these."""
 
     @property
+    def job_id(self) -> str:
+        """What the names of naming `UNIQUE` have in common in this job."""
+
+    @property
     def has_gaps(self) -> bool:
         """Whether it can have several ranges of a recording with other positions in between."""
 
@@ -37,15 +41,21 @@ class Table(Protocol):
         """Refuse to replace rows, if it cannot (ConfigurationError)."""
 
     def begin(self, schema: pyarrow.Schema) -> None:
-        """Create the table if it does not exist; reserve it if it takes only one writer.
+        """Prepare to write rows with these columns; reserve a table that takes only one writer.
+
+        Nothing that a reader would take for a table appears before the first commit.
 
         Raises:
             TableInUseError: another job is writing to it.
             StorageError: it cannot be written.
         """
 
-    def close(self) -> None:
-        """Release the table. Idempotent."""
+    def close(self, *, failed: bool = False) -> None:
+        """Release the table. Idempotent.
+
+        Args:
+            failed: the job has failed: delete a new table in which nothing was committed.
+        """
 
     def refresh(self) -> None:
         """Read what the table has now (StorageError, also if its files are missing)."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -54,6 +55,9 @@ _ENCODINGS: Final = dict.fromkeys(
 _WITHOUT_DICTIONARY: Final = frozenset({*_ENCODINGS, "payload"})
 RECORDINGS_KEY: Final = "aerotape.recordings"
 """Key of the metadata that says which recordings a file has."""
+_UNIQUE: Final = re.compile(
+    r"(date=[0-9]{4}-[0-9]{2}-[0-9]{2}/)?part-([0-9a-f]{16}-)?[0-9a-f]{32}\.parquet"
+)
 _SORTED: Final = ("recording_id", "position")
 STATISTICS: Final = (*_SORTED, RECORDED_TIME)
 """Columns of which a table knows the minimum and maximum in each file."""
@@ -104,6 +108,7 @@ class WriteSettings:
         payloads: typed columns, if any.
         identities: `Extent.identity` of each recording, for the files' metadata.
         naming: how files are named.
+        job_id: is in the names of naming `UNIQUE`.
     """
 
     store: OutputStore
@@ -113,11 +118,12 @@ class WriteSettings:
     payloads: TypedColumns | None
     identities: dict[int, int]
     naming: Naming
+    job_id: str = ""
 
     def path(self, parts: Sequence[RecordingRange], date: str | None) -> str:
         """Name a file with some ranges, below the table's folder."""
         if self.naming is Naming.UNIQUE:
-            return unique_path(date)
+            return unique_path(date, self.job_id)
         path = path_by_content(parts, date)
         if self.naming is Naming.BY_CONTENT:
             return path
@@ -265,9 +271,14 @@ def _add(
     )
 
 
-def unique_path(date: str | None) -> str:
+def unique_path(date: str | None, job_id: str) -> str:
     """Return a name for a new file that no other file has."""
-    return _in_partition(f"part-{uuid.uuid4().hex}.parquet", date)
+    return _in_partition(f"part-{job_id}-{uuid.uuid4().hex}.parquet", date)
+
+
+def is_unique_path(path: str) -> bool:
+    """Return whether a path is one of `unique_path`."""
+    return _UNIQUE.fullmatch(path) is not None
 
 
 def path_by_content(parts: Sequence[RecordingRange], date: str | None) -> str:

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError
-from aerotape.formatting import not_installed
+from aerotape.formatting import not_installed, utf8_text
 from aerotape.tools._cli.arguments import template
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.output import Json, emit_line, json_number, note, refuse_terminal
@@ -103,7 +103,7 @@ class Printer:
             return _json_line(payload)
         if self._args.format == "hex" or (self._args.format is None and self._args.json):
             return payload.hex()
-        return payload.decode(errors="backslashreplace")
+        return utf8_text(payload)
 
 
 def message_row(message: Message) -> dict[str, Any]:

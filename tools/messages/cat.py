@@ -5,7 +5,8 @@ are printed, and the exit code is 3. A message belongs to the position where it 
 
     aerotape cat /var/lib/aeron-archive 7 --limit 10
     aerotape cat s3://bucket/archive 7 --schema orders.xml --template NewOrder
-    aerotape cat /var/lib/aeron-archive 7 --follow --json
+    aerotape cat /var/lib/aeron-archive 7 --last 50 --follow
+    aerotape cat /var/lib/aeron-archive 7 --since 10m --json
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import parse_location
 from aerotape.errors import SegmentError
+from aerotape.times import TimeRange
 from aerotape.tools._cli.arguments import add_recording_id, count, identity
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import note
+from aerotape.tools._cli.times import add_time_options, note_time_index, time_range
 from aerotape.tools.messages._printing import Printer, add_printing_options, flush
 
 if TYPE_CHECKING:
@@ -40,6 +43,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_recording_id(parser)
     parser.add_argument("--from-position", type=identity, metavar="P", help="the first position")
     parser.add_argument("--to-position", type=identity, metavar="P", help="the end position")
+    add_time_options(parser)
+    parser.add_argument(
+        "--last",
+        type=count,
+        metavar="N",
+        help="only the newest messages of these, so many, of all templates; with --follow, 0 for "
+        "only those to come",
+    )
     parser.add_argument(
         "--limit", type=count, metavar="N", help="end after this number of printed messages"
     )
@@ -78,17 +89,34 @@ def run(args: argparse.Namespace) -> int:
 def _messages(args: argparse.Namespace) -> Iterator[Message]:
     from aerotape.replay.offline.directory import open_directory
 
-    position = args.from_position
+    position, times, last = args.from_position, time_range(args), args.last
+    is_first = True
     while True:
         # Opened again to see it grow.
         recording = open_directory(args.archive_dir).recording(args.recording_id)
-        for message in recording.messages(position, args.to_position, args.checksum):
-            yield message
+        if is_first:
+            note_time_index(recording, times)
+        messages = recording.messages(
+            position,
+            args.to_position,
+            args.checksum,
+            from_time=times.from_ns,
+            to_time=times.to_ns,
+            last=last or (1 if last == 0 else None),
+        )
+        for message in messages:
+            if last != 0:
+                yield message
             position = message.end_position
-        is_complete = not recording.descriptor.is_active or (
-            args.to_position is not None and recording.recorded_position >= args.to_position
+        is_complete = (
+            not recording.descriptor.is_active
+            or (args.to_position is not None and recording.recorded_position >= args.to_position)
+            or (times.to_ns is not None and time.time_ns() >= times.to_ns)
         )
         if is_complete or not args.follow:
             return
+        last, is_first = None, False
+        if position is not None:
+            times = TimeRange(None, times.to_ns)
         flush()
         time.sleep(_POLL_S)

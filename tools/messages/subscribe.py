@@ -27,9 +27,9 @@ from aerotape.tools.messages._printing import Printer, add_printing_options, flu
 
 if TYPE_CHECKING:
     from aerotape.aeron import Subscription
-    from aerotape.archive.client.client import ArchiveClient
-    from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
-    from aerotape.archive.client.live.persistent_types import PersistentEvent
+    from aerotape.client.live.persistent_subscription import PersistentSubscription
+    from aerotape.client.live.persistent_types import PersistentEvent
+    from aerotape.clients import ArchiveClient
 
 _FRAGMENTS: Final = 256
 _SLICE_NS: Final = 100_000_000

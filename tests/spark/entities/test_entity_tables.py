@@ -19,18 +19,18 @@ from support.entity.logged import DAY_NS, append, append_events, delete, mark, p
 from support.entity.model import Model
 
 from aerotape import _native
-from aerotape.archive.entity.records import EventRecord
-from aerotape.archive.entity.replicator import Replicator
-from aerotape.archive.entity.stores.rows import (
+from aerotape.codecs.entity.actions import Action, Append, Delete, Event, Purge, Snapshot
+from aerotape.codecs.entity.payload import events_of
+from aerotape.entity.records import EventRecord
+from aerotape.entity.replicator import Replicator
+from aerotape.entity.stores.rows import (
     EVENT_COLUMNS,
     HEAD_COLUMNS,
     SNAPSHOT_COLUMNS,
     EventRow,
     event_of,
 )
-from aerotape.archive.entity.stores.url import open_store
-from aerotape.codecs.entity.actions import Action, Append, Delete, Event, Purge, Snapshot
-from aerotape.codecs.entity.payload import events_of
+from aerotape.entity.stores.url import open_store
 from aerotape.errors import ConfigurationError, EntityError
 from aerotape.spark.entities.actions import COLUMNS, read_actions, with_partitions
 from aerotape.spark.entities.tables import EntityTables, read_tables, write_tables

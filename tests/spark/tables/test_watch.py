@@ -11,6 +11,7 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.changed_directory import purge
 from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
+from support.json_output import check
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import (
@@ -115,6 +116,7 @@ def test_a_recording_that_was_repaired_does_not_count(
 def test_a_purged_recording_does_not_end_the_command(
     archive_dir: Path,
     kind: Kind,
+    command: str,
     tmp_path: Path,
     watch: Callable[..., int],
     capfd: pytest.CaptureFixture[str],
@@ -139,6 +141,7 @@ def test_a_purged_recording_does_not_end_the_command(
     )
     output = capfd.readouterr()
     assert "recording 0 is gone; the table has all of it\n" in output.err
+    check((command, "--watch", "--json"), output.out)
     lines = [json.loads(line) for line in output.out.splitlines()]
     assert [line.get("messages") for line in lines] == [5, 8, 8, 21]
     rows = [row for row in rows_of(kind, tmp_path / "out") if row["recording_id"] == 3]

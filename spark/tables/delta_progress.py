@@ -1,0 +1,202 @@
+"""Which list of positions is that of a snapshot of a Delta table, and what to do without one.
+
+The commit of a job names its list (`extent_files`) by an application transaction. Delta keeps the
+latest version of a transaction and reverts it neither with RESTORE nor with the rows, and may let
+it expire; so the log itself is read, from the snapshot's commit back to the one of a job:
+
+- OPTIMIZE, DELETE, changed properties and so on leave the list as it is: rows that a user deletes
+  stay deleted.
+- RESTORE continues at the version that it restored.
+
+If a commit on the way is no longer in the log, or the list was deleted, the positions of the rows
+themselves are read (`extents_without_list`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.catalog.directory import recording_key
+from aerotape.errors import StorageError
+from aerotape.spark.tables.extent import Extent, LastRow
+from aerotape.spark.tables.extent_files import (
+    APPLICATION,
+    EXTENTS_FOLDER,
+    extents_in_log,
+    read_extents,
+)
+from aerotape.spark.tables.output import OutputStore
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_RESTORE: Final = "RESTORE"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a file of the log has that matters here.
+
+    Attributes:
+        list_id: the list that it names, None if it is not the commit of a job.
+        restores: it restores an earlier version.
+        restored: that version, None if the log does not say it by number.
+        paths: files that it adds (True) or removes (False).
+    """
+
+    list_id: int | None
+    restores: bool
+    restored: int | None
+    paths: dict[str, bool]
+
+
+ReadCommit = Callable[[int], Commit | None]
+"""Returns the commit of a version; None if it is not in the log."""
+
+
+def commit_reader(store: OutputStore) -> ReadCommit:
+    """Return a function that reads commits of the table in a folder (StorageError)."""
+    return partial(_read_commit, store)
+
+
+def find_list(read: ReadCommit, version: int, known: Mapping[int, int]) -> int | None:
+    """Return the id of the list of a snapshot; None if the log does not have its commit.
+
+    Args:
+        read: reads a commit.
+        version: version of the snapshot.
+        known: ids of lists of earlier versions that were found before.
+    """
+    while version >= 0:
+        if version in known:
+            return known[version]
+        commit = read(version)
+        if commit is None:
+            return None
+        if commit.list_id is not None:
+            return commit.list_id
+        if commit.restores:
+            restored = commit.restored
+            if restored is None:
+                restored = _version_with_the_files_of(read, version)
+            if restored is None or restored >= version:
+                return None
+            version = restored
+        else:
+            version -= 1
+    return None
+
+
+def names_list(read: ReadCommit, list_id: int, versions: range) -> bool:
+    """Return whether one of some commits names a list (StorageError)."""
+    commits = (read(version) for version in versions)
+    return any(commit is not None and commit.list_id == list_id for commit in commits)
+
+
+def _version_with_the_files_of(read: ReadCommit, restoring: int) -> int | None:
+    """Return the latest version that had the files which a restoring commit left."""
+    # Files whose presence differs from that after the restoring commit.
+    differing: set[str] = set()
+    present: dict[str, bool] = {}
+    for version in range(restoring, 0, -1):
+        commit = read(version)
+        if commit is None:
+            return None
+        for path, is_added in commit.paths.items():
+            after = present.setdefault(path, is_added)
+            # A file that is added again, with other statistics, cannot be told from a new one.
+            if after == (not is_added):
+                differing.discard(path)
+            else:
+                differing.add(path)
+        if not differing:
+            return version - 1
+    return None
+
+
+def extents_without_list(table: DeltaTable, store: OutputStore) -> dict[int, Extent]:
+    """Return what a table has of each recording, as its rows show it.
+
+    The positions from the first row of a recording to the last one count as converted. What an
+    earlier commit says of a recording is returned if its last row is the one that the commit names,
+    because that has a checksum of it.
+
+    Raises:
+        StorageError: recordings of several scopes, which rows do not distinguish.
+    """
+    import pyarrow
+    from deltalake import QueryBuilder
+
+    recorded = extents_in_log(table)
+    query = QueryBuilder().register("messages", table)
+    rows = pyarrow.table(
+        query.execute(
+            "SELECT recording_id, min(position) AS first, max(position) AS last, "
+            "max(end_position) AS end_position FROM messages GROUP BY recording_id"
+        )
+    ).to_pylist()
+    if any(field.name == "scope_id" for field in table.schema().fields):
+        if rows and not recorded:
+            raise StorageError(
+                f"{store.name} has recordings of several archives, and the log no longer has the "
+                "commit that lists their positions, or the list is missing in "
+                f"{EXTENTS_FOLDER}: restore it, or convert into another table",
+                store.name,
+            )
+        return recorded
+    id = table.transaction_version(APPLICATION)
+    if id is not None:
+        recorded = {**recorded, **(read_extents(store, id) or {})}
+    found = {}
+    for row in rows:
+        key = recording_key(None, row["recording_id"])
+        said = recorded.get(key)
+        if said is not None and _agrees(said, row):
+            found[key] = said
+            continue
+        last = LastRow(row["last"], row["end_position"], None)
+        identity = None if said is None else said.identity
+        found[key] = Extent(((row["first"], row["end_position"]),), identity, last)
+    return found
+
+
+def _agrees(extent: Extent, row: Mapping[str, int]) -> bool:
+    """Return whether an extent is that of the rows of its recording."""
+    last = extent.last
+    if last is None or last.position != row["last"]:
+        return False
+    return extent.ranges[0][0] <= row["first"] and row["end_position"] <= extent.to_position
+
+
+def _read_commit(store: OutputStore, version: int) -> Commit | None:
+    path = f"_delta_log/{version:020}.json"
+    if not store.exists(path):
+        return None
+    with store.open_file(path) as stream:
+        text = stream.read()
+    list_id = None
+    restores, restored = False, None
+    paths: dict[str, bool] = {}
+    for action in _actions(bytes(text)):
+        if transaction := action.get("txn"):
+            if transaction.get("appId") == APPLICATION:
+                list_id = int(transaction["version"])
+        elif info := action.get("commitInfo"):
+            restores = info.get("operation") == _RESTORE
+            number = str((info.get("operationParameters") or {}).get("version"))
+            restored = int(number) if restores and number.isdigit() else None
+        elif removed := action.get("remove"):
+            paths.setdefault(removed["path"], False)
+        elif added := action.get("add"):
+            paths[added["path"]] = True
+    return Commit(list_id, restores, restored, paths)
+
+
+def _actions(text: bytes) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
+        if line.strip():
+            yield json.loads(line)
