@@ -2,6 +2,7 @@
 
     aerotape schema orders.xml            messages with their fields: ids, types, offsets, sizes
     aerotape schema orders.xml --check    print only mistakes, each with file, line and element
+    curl https://… | aerotape schema -    read the schema from standard input
 
 Offsets count from the first byte of the message's block, or of the block of a group's entry. The
 column since has the version of the schema that added a field: older messages do not have it.
@@ -10,8 +11,10 @@ column since has the version of the schema that added a field: older messages do
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.location import parse_location
@@ -32,9 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         metavar="FILE",
-        type=parse_location,
+        type=_file,
         help="the schema, XML or the .sbeir file of sbe-tool, or its URL; files that XML includes "
-        "are in its folder or below",
+        "are in its folder or below; -: standard input",
     )
     parser.add_argument(
         "--check",
@@ -45,10 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the schema, or its mistakes."""
-    from aerotape.codecs.schema_files import load_schema
-
     try:
-        schema = load_schema(args.file)
+        schema = _load(args.file)
     except SchemaError as error:
         if not args.check:
             raise
@@ -64,6 +65,20 @@ def run(args: argparse.Namespace) -> int:
         print_section("schema", about)
         emit(_table(schema), args)
     return EXIT_OK
+
+
+def _file(text: str) -> Path | None:
+    """Parse the argument FILE; None for standard input."""
+    return None if text == "-" else parse_location(text)
+
+
+def _load(file: Path | None) -> Schema:
+    from aerotape.codecs.schema_files import load_schema, schema_of
+    from aerotape.codecs.xml_schema.document import MAX_BYTES
+
+    if file is None:
+        return schema_of(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input")
+    return load_schema(file)
 
 
 def _table(schema: Schema) -> Iterator[dict[str, Any]]:

@@ -52,7 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Change or show the file."""
-    from aerotape.archive.security import scram, users_file
+    from aerotape import scram
+    from aerotape.archive.security import users_file
 
     if (args.name is None) != (args.action == "list"):
         raise ConfigurationError(

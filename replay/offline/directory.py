@@ -112,6 +112,7 @@ class Recording(StoredRecording):
         to_time: TimeLike | None = None,
         from_index: int | None = None,
         from_asqn: int | None = None,
+        last: int | None = None,
     ) -> Iterator[Message]:
         """Iterate the messages that begin in a range of positions, and of times if given.
 
@@ -135,6 +136,8 @@ class Recording(StoredRecording):
             from_index: in a recording of a raft journal, the index of the first record.
             from_asqn: in a recording of a raft journal, begin at the record with the highest asqn
                 up to this one (`aerotape.replay.offline.seek`).
+            last: only the newest messages of these, so many. They are found from the end backwards
+                (`aerotape.replay.offline.newest`).
 
         Raises:
             ConfigurationError: a position, a time or the checksum's name is not valid.
@@ -145,7 +148,9 @@ class Recording(StoredRecording):
         """
         from aerotape.replay.offline.reader import messages_of
 
-        part = self._range(from_position, to_position, from_time, to_time, from_index, from_asqn)
+        part = self._range(
+            from_position, to_position, from_time, to_time, from_index, from_asqn, last
+        )
         return messages_of(part, part.scan(checksum=checksum))
 
     def to_batches(
@@ -158,6 +163,7 @@ class Recording(StoredRecording):
         to_time: TimeLike | None = None,
         from_index: int | None = None,
         from_asqn: int | None = None,
+        last: int | None = None,
         columns: Sequence[str] | None = None,
         mode: Mode = "FAILFAST",
         schema: PayloadSchema | str | Path | None = None,
@@ -178,7 +184,8 @@ class Recording(StoredRecording):
 
         Args:
             from_position: as for `messages`, and so are `to_position`, `checksum`, `from_time`,
-                `to_time`, `from_index` and `from_asqn`.
+                `to_time`, `from_index`, `from_asqn` and `last`, which counts messages of other
+                templates too.
             columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in
                 output order. When None all, but `_corrupt` only in mode PERMISSIVE and `payload`
                 only without a schema. Other columns are not built. `scope_id`, `qualified_name`
@@ -213,7 +220,9 @@ class Recording(StoredRecording):
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
         )
-        part = self._range(from_position, to_position, from_time, to_time, from_index, from_asqn)
+        part = self._range(
+            from_position, to_position, from_time, to_time, from_index, from_asqn, last
+        )
         return table.read(part)
 
     to_arrow = _read_all(to_batches)
@@ -302,6 +311,7 @@ class Recording(StoredRecording):
         to_time: TimeLike | None,
         from_index: int | None = None,
         from_asqn: int | None = None,
+        last: int | None = None,
     ) -> RecordingRange:
         from aerotape.replay.offline.reader import recording_range
         from aerotape.replay.offline.seek import SeekTarget
@@ -309,7 +319,12 @@ class Recording(StoredRecording):
 
         times = TimeRange.of(from_time, to_time)
         seek = SeekTarget(from_index, from_asqn)
-        return recording_range(self, from_position, to_position, times, seek)
+        part = recording_range(self, from_position, to_position, times, seek)
+        if last is None:
+            return part
+        from aerotape.replay.offline.newest import newest_part
+
+        return newest_part(self, part, last)
 
 
 class ArchiveDirectory(StoredDirectory[Recording]):

@@ -178,17 +178,17 @@ def test_a_ledger_without_entries(ledger: Ledger) -> None:
     assert ledger.json("delete", "--yes", *named)["deleted"] is True
 
 
-def test_mirrors_are_replaced(ledger: Ledger) -> None:
-    """By the channels of both archives; nothing connects to them before there is a writer."""
+def test_mirrors(ledger: Ledger) -> None:
+    """A ledger is created only if they respond; one without them has none to replace."""
     first, second = (f"aeron:udp?endpoint=localhost:{port}" for port in (1, 2))
     quorums = ("--write-quorum", 2, "--ack-quorum", 2)
-    created = ledger.json("create", "--ledger-id", 80, *quorums, "--mirror", first)
-    assert (created["mirrors"], created["ack_quorum"]) == ([first], 2)
-    replaced = ledger.json("replace-mirror", first, second, "--ledger-id", 80)
-    assert replaced["mirrors"] == [second]
-    refused = ledger.error("replace-mirror", first, second, "--ledger-id", 80)
-    assert f"the mirrors of ledger {80:032x} are {second}" in refused
-    assert "Aeron URIs" in ledger.error("replace-mirror", "x", first, "--ledger-id", 80, code=2)
+    refused = ledger.error("create", "--ledger-id", 80, *quorums, "--mirror", first)
+    assert f"all of its archives have to respond: mirror {first}" in refused
+    assert "unknown ledger" in ledger.error("status", "--ledger-id", 80)
+    ledger.json("create", "--ledger-id", 8_180)
+    refused = ledger.error("replace-mirror", first, second, "--ledger-id", 8_180)
+    assert f"the mirrors of ledger {8_180:032x} are none" in refused
+    assert "Aeron URIs" in ledger.error("replace-mirror", "x", first, "--ledger-id", 8_180, code=2)
 
 
 def test_each_action_has_scopes() -> None:

@@ -23,9 +23,9 @@ from support.entity.topics import new_topic, numbers
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 import aerotape
-from aerotape.archive.entity.topic import recordings_of
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs.entity import Event
+from aerotape.entity.topic import recordings_of
 from aerotape.replay.offline.directory import open_directory
 
 WEEK = '[[rule]]\nname = "week"\nmax_age = "7d"\n'

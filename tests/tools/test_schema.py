@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,27 @@ def test_json(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (legs,) = order["groups"]
     assert legs["fields"][0]["choices"] == {"LAST": 2}
     assert legs["data"][0]["character_encoding"] == "UTF-8"
+
+
+def test_standard_input(
+    orders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`-` is the schema on standard input, and errors say so."""
+
+    def give(content: str) -> None:
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(content.encode())))
+
+    assert main(["schema", str(orders)]) == 0
+    shown = capsys.readouterr().out
+    give(ORDERS)
+    assert main(["schema", "-"]) == 0
+    assert capsys.readouterr().out == shown
+    give(ORDERS.replace('type="Symbol"', 'type="Sym"'))
+    assert main(["schema", "-", "--check"]) == 1
+    assert capsys.readouterr().out.startswith("standard input:")
+    give("")
+    assert main(["schema", "-"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_the_same_from_sbe_tools_file(

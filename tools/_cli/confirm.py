@@ -10,7 +10,7 @@ from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import printable
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.clients import ArchiveClient
 
 
 def add_confirmation_option(parser: argparse.ArgumentParser) -> None:

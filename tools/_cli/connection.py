@@ -27,8 +27,8 @@ from aerotape.tools._cli.secrets import read_secret, read_secret_file
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
-    from aerotape.archive.client.credentials import UserSecret
+    from aerotape.client.credentials import UserSecret
+    from aerotape.clients import ArchiveClient
 
 _T = TypeVar("_T")
 _WAIT_NS: Final = 60_000_000_000
@@ -173,7 +173,7 @@ def connect(
 def _connected(given: Mapping[str, Any], wait_ns: int) -> ArchiveClient:
     """Connect; retry for `wait_ns` while there is no driver or no archive."""
     # The client loads the native core, which --help does not need.
-    from aerotape.archive.client.client import connect as connect_client
+    from aerotape.clients import connect as connect_client
 
     deadline_ns = time.monotonic_ns() + wait_ns
     left_ns = wait_ns
@@ -189,7 +189,7 @@ def _connected(given: Mapping[str, Any], wait_ns: int) -> ArchiveClient:
 
 def _put_stream_parameters(given: dict[str, Any], settings: _Settings) -> None:
     """Add to both channels the parameters of control streams that properties set."""
-    from aerotape.archive.client import channels
+    from aerotape.client import channels
 
     wanted = {
         parameter: value
@@ -224,7 +224,7 @@ _PARSERS: Final = {"term-length": _size, "mtu": _size, "sparse": _boolean}
 
 
 def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserSecret | None:
-    from aerotape.archive.client.credentials import UserSecret
+    from aerotape.client.credentials import UserSecret
 
     user = settings.get(args.user, USER, str)
     secret_file = settings.get(args.secret_file, SECRET_FILE, str)

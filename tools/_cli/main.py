@@ -23,6 +23,7 @@ import argparse
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -52,6 +53,7 @@ _MORE: Final = """See `aerotape COMMAND --help` for the arguments of a command.
 Results go to standard output, everything else to standard error.
 Exit codes: 0 done; 1 failure; 2 invalid arguments or settings, nothing was done;
 3 done, but data was lost or is suspect; 130, 143, 141 interrupted, terminated, output closed."""
+_NEGATIVE: Final = re.compile(r"-([0-9]+|[0-9]*\.[0-9]+|[0-9]+ ?[smhd])$")
 _TOOLS: Final = Path(__file__).parents[1]
 
 
@@ -186,6 +188,8 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **settings})
+        # What may follow an option although it begins with a minus: also a time such as -10m.
+        self._negative_number_matcher = _NEGATIVE
 
     def format_help(self) -> str:
         with without_connection_options(self):

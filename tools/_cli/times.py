@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from aerotape.times import TimeRange, parse_time
+from aerotape.times import TimeRange, datetime_of_ms, parse_time
 from aerotape.tools._cli.arguments import option
 from aerotape.tools._cli.output import note
 
@@ -14,31 +13,21 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
 
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def utc_time(timestamp_ms: int) -> datetime | None:
-    """Return the time of a timestamp, milliseconds since 1970; None after the year 9999."""
-    try:
-        return _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return None
-
-
 def time_text(timestamp_ms: int) -> str:
-    """Return the time of a timestamp in whole seconds, or after the year 9999 its number."""
-    time = utc_time(timestamp_ms)
+    """Return milliseconds since 1970 as a time in whole seconds; the number if it is not a time."""
+    time = datetime_of_ms(timestamp_ms)
     return f"{timestamp_ms} ms" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"
 
 
 def add_time_options(parser: argparse.ArgumentParser) -> None:
-    """Add --from-time and --to-time."""
+    """Add --from-time, also as --since, and --to-time."""
     parser.add_argument(
         "--from-time",
+        "--since",
         type=option(parse_time, "--from-time"),
         metavar="TIME",
-        help="leave out what was certainly recorded before TIME: ISO 8601 with a zone, or a number "
-        "with a unit such as 1772357400000ms",
+        help="leave out what was certainly recorded before TIME: ISO 8601 with a zone, a number "
+        "with a unit such as 1772357400000ms, 10m, 2h or 3d ago, or today (UTC)",
     )
     parser.add_argument(
         "--to-time",

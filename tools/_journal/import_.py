@@ -26,9 +26,9 @@ from aerotape.tools._journal.arguments import add_journal, one_journal
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.maintenance.recording_writer import NewStream, RecordingWriter
+    from aerotape.clients import ArchiveClient
     from aerotape.tools._journal.source import Copied, JournalSource
 
 DEFAULT_STREAM_ID: Final = 1

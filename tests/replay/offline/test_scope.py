@@ -17,8 +17,8 @@ from support.builders.segment_builder import SegmentBuilder
 from support.daemon.command_line import aerotape, tool
 
 import aerotape as package
-from aerotape.archive.ledger.metadata import LedgerMetadata
-from aerotape.archive.ledger.metadata_store import FILE_NAME, MetadataStore
+from aerotape.archive.features.ledger.metadata import LedgerMetadata
+from aerotape.archive.features.ledger.metadata_store import FILE_NAME, MetadataStore
 from aerotape.errors import CatalogError, ConfigurationError, UnknownRecordingError
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.directory import open_directory

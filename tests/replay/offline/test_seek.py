@@ -13,7 +13,6 @@ from support.journals.raft_bytes import initial
 from support.journals.raft_recording import BuiltRecord, record_into, records
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import remove_indexes
 from aerotape.codecs.raft.record import encode_record
 from aerotape.errors import CodecError, ConfigurationError
 from aerotape.replay.offline import seek
@@ -103,19 +102,6 @@ def test_a_seek_reads_one_term_and_the_first_records_of_others(
         reads.clear()
         assert first(opened(tmp_path), from_index=index) == by_index(built, index)
         assert 0 < len(reads) <= max(terms.values()) + len(terms).bit_length() + 1
-
-
-def test_an_index_file_of_an_earlier_version_is_ignored(
-    tmp_path: Path, built: list[BuiltRecord]
-) -> None:
-    """It is not read, and stays until its recording is purged."""
-    path = tmp_path / "aerotape-0.seek-index"
-    path.write_bytes(b"AEROSEEK")
-    check(tmp_path, built, 1, 3)
-    assert path.read_bytes() == b"AEROSEEK"
-    remove_indexes(tmp_path, 0)
-    remove_indexes(tmp_path, 0)
-    assert not path.exists()
 
 
 def test_records_after_a_truncation_are_not_found(tmp_path: Path, built: list[BuiltRecord]) -> None:

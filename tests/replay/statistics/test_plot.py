@@ -115,7 +115,7 @@ def test_the_only_recording_needs_no_id(tmp_path: Path, monkeypatch: pytest.Monk
         ),
         (["9"], 1, "no recording with id 9"),
         (["0", "--bins", "100001"], 2, "bins must be between 0 and 100000, got 100001"),
-        (["0", "--from-time", "noon"], 2, "argument --from-time: 'noon' is not a valid time"),
+        (["0", "--from-time", "noon"], 2, "argument --from-time/--since: 'noon' is not a"),
         (["0", "--bins", "0"], 2, "bins must be at least 1 for a picture, got 0"),
         (["0", "--from-position", "9", "--to-position", "8"], 2, "after --to-position"),
         (["0", "-o", "x"], 2, "cannot write an image to x"),
@@ -154,7 +154,7 @@ def test_without_matplotlib_the_error_names_the_extra(directory: Path, tmp_path:
     done: Any = subprocess.run([sys.executable, "-c", code, str(directory)], **run)  # type: ignore[call-overload]
     error = (
         "matplotlib is not installed: `pip install '.[plot]'` in aerotape's checkout, or "
-        "`pip install 'WHEEL[plot]'` with the wheel that `make dist` builds there"
+        "`pip install 'WHEEL[plot]'` with the wheel that `make wheel` builds there"
     )
     assert done.stdout.splitlines() == ["500", error], done.stderr
     command = [sys.executable, "-m", "aerotape", "plot", str(directory), "0"]

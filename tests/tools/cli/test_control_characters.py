@@ -23,7 +23,7 @@ from support.damage.tool_commands import run
 from support.terminal import run_on_terminal
 
 import aerotape
-from aerotape.archive.counters import CounterType
+from aerotape.counter_keys import CounterType
 from aerotape.tools._cli.daemon.logs import log_to_standard_error
 from aerotape.tools._cli.escaping import escaping_streams
 from aerotape.tools._cli.help.overview import GROUPS

@@ -137,6 +137,8 @@ def test_archives(directory: Path, tmp_path: Path) -> None:
     aerotape("archive", "--print-config", "--json")
     for command in ("describe", "count-entries", "pid", "errors", "repair"):
         aerotape("tool", directory, command, "--json", expect=None)
+    aerotape("tool", directory, "capacity", "--json")
+    aerotape("tool", directory, "capacity", 1 << 20, "--dry-run", "--json")
     aerotape("tool", directory, "export", 0, tmp_path / "exported", "--json", expect=None)
     aerotape("metrics", directory, "--json")
     aerotape("plot", directory, 0, "-o", tmp_path / "plot.png", "--json", expect=None)
@@ -158,6 +160,15 @@ def test_raft_journals(tmp_path: Path) -> None:
     built.write_segment(journal, 1, 1, records, size=1024)
     for command in ("list", "show", "verify"):
         aerotape("journal", command, journal, "--json", expect=None)
+
+
+@pytest.mark.parametrize("command", ["parquet", "table"])
+def test_plans_of_tables(command: str, directory: Path, tmp_path: Path) -> None:
+    """Without Spark; the directory has recordings that are converted, and others."""
+    pytest.importorskip("pyspark")
+    pytest.importorskip("deltalake")
+    done = aerotape(command, directory, tmp_path / "out", "--dry-run", "--json", expect=None)
+    assert '"action": "convert"' in done.out
 
 
 @pytest.mark.spark

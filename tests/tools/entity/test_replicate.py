@@ -11,7 +11,7 @@ import pytest
 from support.daemon.command_line import CommandLine
 from support.entity.topics import new_topic
 
-from aerotape.archive.entity.stores.url import open_store
+from aerotape.entity.stores.url import open_store
 
 
 @pytest.fixture

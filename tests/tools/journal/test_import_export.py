@@ -16,7 +16,6 @@ from support.journals.written_journal import SEGMENT_SIZE, files, write_journal
 from support.power_cut.power_cut import directories_after, recorded_command
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.layout import RecordingState
 from aerotape.codecs.raft_journal.directory import RaftJournal
 from aerotape.codecs.raft_journal.verify import verify_journal
 from aerotape.replay.offline.directory import open_directory
@@ -289,23 +288,6 @@ def test_records_that_were_not_imported_are_exported_too(tmp_path: Path) -> None
     export(0, out, archive, "--segment-size", "1m")
     assert [path.name for path in out.iterdir()] == [f"{NAME}-1.log"]
     assert [each.record for each in RaftJournal.open(out).records()] == [b.payload for b in built]
-
-
-def test_the_index_file_of_an_earlier_version_is_removed_with_its_recording(
-    tmp_path: Path,
-) -> None:
-    """As the time index."""
-    directory, archive = tmp_path / "journal", tmp_path / "archive"
-    write_journal(directory, found=records(30))
-    imported(directory, archive)
-    imported(directory, archive)
-    paths = [archive / f"aerotape-{each}.seek-index" for each in (0, 1)]
-    for path in paths:
-        path.write_bytes(b"AEROSEEK")
-    with Catalog.open(archive) as catalog:
-        catalog.change_state(0, RecordingState.DELETED)
-    tool(archive, "compact", "--yes")
-    assert [path.exists() for path in paths] == [False, True]
 
 
 @pytest.mark.crash

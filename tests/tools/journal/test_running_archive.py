@@ -92,20 +92,6 @@ def test_replay_begins_at_a_record(
         assert f"recording {recording_id} has no record with index 1250 or higher" in problem
 
 
-def test_the_index_file_of_an_earlier_version_is_purged_with_its_recording(
-    cli: CommandLine, client: aerotape.ArchiveClient, imported: dict[str, Any]
-) -> None:
-    """A search neither writes nor reads it; the Java archive does not know of it."""
-    recording_id = imported["recording_id"]
-    path = cli.archive.archive_dir / f"aerotape-{recording_id}.seek-index"
-    path.write_bytes(b"AEROSEEK")
-    cli.run("replay", recording_id, "--from-index", 900, "--archive-dir", path.parent)
-    assert path.read_bytes() == b"AEROSEEK"
-    client.purge_recording(recording_id)
-    if cli.archive.kind == "aerotape":
-        wait_until(lambda: not path.exists(), "the removal of the index")
-
-
 def test_other_recordings_are_refused(
     cli: CommandLine, client: aerotape.ArchiveClient, journal: Path, tmp_path: Path
 ) -> None:

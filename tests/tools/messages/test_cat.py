@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders import timed_directory
 from support.builders.built_archive import add_recording
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.daemon.command_line import CommandLine, aerotape
@@ -64,6 +65,45 @@ def test_a_range(tmp_path: Path) -> None:
     assert printed("--to-position", 128, "--follow") == ["0", "1"]  # it has stopped
     done = aerotape("cat", tmp_path / "a", 0, "--from-position", 2, "--to-position", 1, expect=2)
     assert "--from-position 2 is after --to-position 1" in done.err
+
+
+def test_the_newest(tmp_path: Path) -> None:
+    """--last is of the selected range, whose messages it counts before --limit and --template."""
+    built(tmp_path / "a")
+
+    def printed(*options: object) -> list[str]:
+        return aerotape("cat", tmp_path / "a", 0, *options).out.split()
+
+    assert printed("--last", 3) == ["7", "8", "9"]
+    assert printed("--last", 30) == list("0123456789")
+    assert printed("--last", 0) == []
+    assert printed("--last", 0, "--follow") == []  # it has stopped
+    assert printed("--last", 3, "--limit", 1) == ["7"]
+    assert printed("--last", 3, "--to-position", 320) == ["2", "3", "4"]
+    assert printed("--last", 3, "--from-position", 512, "--follow") == ["8", "9"]
+
+
+def test_times(tmp_path: Path) -> None:
+    """Absolute and relative ones, also with a sign; --since is --from-time."""
+    made = timed_directory.build(tmp_path / "a")
+
+    def printed(*options: object) -> list[int]:
+        done = aerotape("cat", tmp_path / "a", 0, *options, "--json")
+        return [json.loads(line)["position"] for line in done.out.splitlines()]
+
+    every = [message.position for message in made.stream.messages]
+    middle = f"{made.points[20].time_ns}ns"
+    later, earlier = printed("--from-time", middle), printed("--to-time", middle)
+    assert later == every[-len(later) :] != every
+    assert earlier == every[: len(earlier)] != every
+    assert set(every) == {*earlier, *later}
+    assert printed("--since", middle) == later
+    assert printed("--since", middle, "--last", 2) == every[-2:]
+    for relative in ("10m", "-10m", "-600s"):
+        assert printed("--from-time", "2020-01-01T00:00Z", "--to-time", relative) == every
+        assert printed("--since", relative) == []
+    done = aerotape("cat", tmp_path / "a", 0, "--since", "soon", expect=2)
+    assert "'soon' is not a valid time" in done.err
 
 
 def test_damage_ends_the_output_with_code_3(tmp_path: Path) -> None:

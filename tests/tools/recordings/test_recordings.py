@@ -85,6 +85,10 @@ def test_list(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
     assert ids("--stream-id", second.stream_id) == [second.recording_id]
     assert ids("--channel", "ipc", "--stream-id", live.stream_id) == [live.recording_id]
     assert ids("--channel", "endpoint") == []
+    assert ids("--live") == [live.recording_id]
+    assert ids("--live", "--count", 1) == [live.recording_id]
+    assert ids("--live", "--stream-id", first.stream_id) == []
+    assert ids("--alias", "prices") == []
     (only,) = cli.json("list", "--id", second.recording_id)
     assert only == rows[1]
     table = cli.run("list", "--from", first.recording_id).stdout.decode().splitlines()
@@ -98,6 +102,16 @@ def test_list(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
     assert "  live  " in table[3]
     assert "there is no recording 9999" in cli.error("list", "--id", 9999)
     stop(client, live)
+
+
+def test_list_by_alias(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
+    """The alias of the channel as a whole, not a part of it."""
+    prices = recorded(client, 1, "aeron:ipc?alias=prices")
+    more = recorded(client, 1, "aeron:ipc?alias=prices-2|linger=0")
+    for alias, made in (("prices", prices), ("prices-2", more)):
+        rows = cli.json("list", "--from", prices.recording_id, "--alias", alias)
+        assert [row["recording_id"] for row in rows] == [made.recording_id]
+    assert "--id" in cli.error("list", "--id", 0, "--live", code=2)
 
 
 def test_extend_and_position(cli: CommandLine, client: aerotape.ArchiveClient) -> None:

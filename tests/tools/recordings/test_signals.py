@@ -14,8 +14,8 @@ from support.daemon.recording import new_stream_id, wait_until
 
 import aerotape
 from aerotape import RecordingSignal
-from aerotape.archive.client.session.signals import RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.client.session.signals import RecordingSignalEvent
 from aerotape.errors import AeronTimeoutError
 from aerotape.tools.recordings.signals import RecordingChange, Watch, changes
 

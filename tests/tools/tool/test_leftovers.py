@@ -21,7 +21,7 @@ from aerotape.catalog.time_index.file import Provenance, time_index_path, write_
 from aerotape.catalog.time_index.points import TimePoint, TimePoints
 from aerotape.replay.offline.directory import open_directory
 
-OURS = ("aerotape-{}.time-index", "aerotape-{}.seek-index", "aerotape-{}.suspect")
+OURS = ("aerotape-{}.time-index", "aerotape-{}.suspect")
 
 
 @pytest.fixture
@@ -35,7 +35,6 @@ def directory(tmp_path: Path) -> Path:
         points = TimePoints.of([TimePoint(1_700_000_000_500_000_000, stream.position, -42)])
         provenance = Provenance(recording_id, 1_700_000_000_000, 0, 0, -42)
         write_time_index(time_index_path(directory, recording_id), provenance, points)
-        (directory / f"aerotape-{recording_id}.seek-index").write_bytes(b"old")
         extra = directory / f"{recording_id}-{1 << 20}.rec"
         extra.write_bytes(b"x" * 64)
         removed = Quarantine(directory, recording_id, 5, "test")
@@ -57,16 +56,16 @@ def test_files_of_recordings_that_are_gone_are_deleted(directory: Path) -> None:
     """With the orphaned segments of all; a dry run names them."""
     archive_tool(directory, "compact", answers="y\n")
     assert not list(directory.glob("1-*.rec"))
-    assert len(ours(directory, 1)) == len(ours(directory, 2)) == 3
+    assert len(ours(directory, 1)) == len(ours(directory, 2)) == 2
     names = {name.format(id_) for name in OURS for id_ in (1, 2)}
     expected = {*names, "aerotape-quarantine/1-5", "aerotape-quarantine/2-5"}
     row = tool(directory, "delete-orphaned-segments", "--dry-run", "--json", expect=None).json
     assert set(row["other_files_deleted"]) == expected
-    assert len(ours(directory, 1)) == 3
+    assert len(ours(directory, 1)) == 2
     printed = tool(directory, "delete-orphaned-segments", "--yes").out
     assert {line.removeprefix("deleted ") for line in printed.splitlines()} == expected
     assert ours(directory, 1) == ours(directory, 2) == set()
-    assert len(ours(directory, 0)) == 3
+    assert len(ours(directory, 0)) == 2
     assert [path.name for path in (directory / "aerotape-quarantine").iterdir()] == ["0-5"]
 
 
@@ -100,5 +99,5 @@ def test_files_beside_segment_files_stay(directory: Path, spoil: Callable[[Path]
         catalog.compact([1])
     spoil(directory)
     tool(directory, "delete-orphaned-segments", "--yes", expect=None)
-    assert len(ours(directory, 1)) == 3
+    assert len(ours(directory, 1)) == 2
     assert list(directory.glob("aerotape-quarantine/1-*"))

@@ -13,7 +13,7 @@ from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.help.overview import help_line
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.clients import ArchiveClient
 
 _TIMEOUT_NS: Final = 1_000_000_000  # a shell waits for it
 _RECORDING_IDS: Final = frozenset({"recording_id", "recording", "id", "extend"})
@@ -97,7 +97,7 @@ def _recording_ids(args: argparse.Namespace, arguments: Sequence[str]) -> Iterat
 
 def _topics(_args: argparse.Namespace, arguments: Sequence[str]) -> Iterator[str]:
     """Yield the topics of entities that the running archive has."""
-    from aerotape.archive.entity.topic import topics_of
+    from aerotape.entity.topic import topics_of
 
     with _connected(arguments) as client:
         yield from topics_of(list(client.list_recordings()))

@@ -86,6 +86,8 @@ COMMANDS: Final = {
         "out_dir messages recording_bytes payload_bytes parquet_bytes files elapsed_s "
         "recordings=[{converted}]"
     ),
+    "parquet --dry-run": "{planned}",
+    "parquet --watch": "{conversion}",
     "ping": "archive_id protocol_version control_session_id round_trips min_us median_us max_us",
     "plot": "file recording_id messages gaps",
     "position": (
@@ -120,8 +122,10 @@ COMMANDS: Final = {
         "out_dir messages recording_bytes payload_bytes parquet_bytes files elapsed_s "
         "recordings=[{converted}]"
     ),
+    "table --dry-run": "{planned}",
+    "table --watch": "{conversion}",
     "tool accept-damage": "recording_id accepted copies_deleted dry_run",
-    "tool capacity": "capacity_bytes dry_run",
+    "tool capacity": "capacity_bytes dry_run?",
     "tool checksum": (
         "recording_id descriptor_changed segments frames frames_changed frames_wrong problems "
         "dry_run"
@@ -188,9 +192,13 @@ RECORDS: Final = {
         "median_bytes p99_bytes max_bytes from_time_ns to_time_ns"
     ),
     "catalog": "version capacity_bytes alignment_bytes next_recording_id recordings",
+    "conversion": (
+        "recording_id? result? messages recording_bytes payload_bytes to_position?=int|null "
+        "warnings? error? qualified_name? out_dir? parquet_bytes? files?"
+    ),
     "converted": (
         "recording_id result messages recording_bytes payload_bytes to_position=int|null warnings "
-        "error"
+        "error qualified_name?"
     ),
     "counter": (
         "counter_id type_id value label registration_id owner_id reference_id key archive_id? "
@@ -212,7 +220,8 @@ RECORDS: Final = {
     "ledger": (
         "scope_id ledger_id qualified_name type state digest_type? last_add_confirmed? "
         "last_add_pushed? length_bytes? has_writer recording_id confirmed_position "
-        "recorded_position created_ms write_quorum? ack_quorum? has_password? mirrors? members?"
+        "recorded_position created_ms write_quorum? ack_quorum? has_password? mirrors? members? "
+        "damaged_entries? repaired_entries?"
     ),
     "lengths": "from_bytes to_bytes messages payload_bytes",
     "mark_file": (
@@ -233,6 +242,7 @@ RECORDS: Final = {
     ),
     "note": "outcome detail position timestamp_ms quarantine=str accepted_timestamp_ms",
     "problem": "detail position path offset length",
+    "planned": "recording_id qualified_name? action ranges recording_bytes reason=str|null",
     "raft_member": "member_id type updated",
     "removal": "recording_id new_start_position segment_files size_bytes reasons problem",
     "sbe_data": "name id since_version type primitive_type header_size character_encoding",

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import MarkFileError
+from aerotape.times import datetime_of_ms
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note, print_section
-from aerotape.tools._cli.times import utc_time
 from aerotape.tools._tool._common import add_recording_id, note_text
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
 def _time(timestamp_ms: int) -> str:
     if timestamp_ms < 0:
         return "-"
-    time = utc_time(timestamp_ms)
+    time = datetime_of_ms(timestamp_ms)
     if time is None:
         return str(timestamp_ms)
     return f"{timestamp_ms} ({time.isoformat(timespec='milliseconds')})"
