@@ -44,19 +44,20 @@ def run(args: argparse.Namespace) -> None:
 
     observed = ObservedArchive(args.directory, args.aeron_dir)
     _check(observed)
-    for problem in observed.snapshot().problems:
+    snapshot = observed.snapshot(wait_s=None)
+    for problem in snapshot.problems:
         note(f"warning: {problem}")
     if args.json:
-        metrics = ArchiveMetrics(observed, args.max_series).collect()
+        metrics = ArchiveMetrics(snapshot, args.max_series).collect()
         samples = (sample for metric in metrics for sample in metric.samples)
         emit(({"name": e.name, "labels": e.labels, "value": float(e.value)} for e in samples), args)
     else:
-        text, _ = exposition(observed, max_series=args.max_series)
+        text, _ = exposition(snapshot, max_series=args.max_series)
         sys.stdout.write(text.decode())
 
 
 def _check(observed: ObservedArchive) -> None:
     """Refuse a directory that has nothing of an archive (ConfigurationError)."""
-    snapshot = observed.snapshot()
+    snapshot = observed.snapshot(wait_s=None)
     if snapshot.mark is None and not snapshot.recordings:
         raise ConfigurationError(f"no archive: {snapshot.problems[0]}", "DIR")

@@ -24,7 +24,7 @@ from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._web.address import check_web_service, web_address
 
 if TYPE_CHECKING:
-    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.clients import ArchiveClient
     from aerotape.tools._web.observed import ObservedArchive
 
 _TIMEOUT_NS: Final = 5_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from aerotape.archive.counters import CounterType
+from aerotape.counter_keys import CounterType
 from aerotape.tools._cli.times import time_text
 from aerotape.tools._web.observed import Snapshot
 from aerotape.tools._web.verification import Verification

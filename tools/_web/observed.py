@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import os
 import struct
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from aerotape.archive.counters import CounterType, key_fields, replayed_recording
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import entry_damage
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
@@ -23,10 +20,12 @@ from aerotape.catalog.mark.mark_file import MarkFile, MarkFileInfo
 from aerotape.catalog.recovery.suspect_marks import suspect_ids
 from aerotape.clock import epoch_ms
 from aerotape.cnc import CncFile, CounterRecord
+from aerotape.counter_keys import CounterType, key_fields, replayed_recording
 from aerotape.distinct_error_log import ErrorObservation
-from aerotape.errors import AerotapeError
+from aerotape.errors import AerotapeError, StorageError
 from aerotape.protocol import NULL_VALUE
 from aerotape.replay.offline.directory import ArchiveDirectory, open_directory
+from aerotape.tools._web.latest import Latest
 from aerotape.tools._web.verification import Verification, read_verification
 
 _T = TypeVar("_T")
@@ -35,6 +34,9 @@ _PUBLISHER_POSITION: Final = 12
 _PUBLICATION: Final = struct.Struct("<8xii")
 _FRESH_S: Final = 0.5
 """For so long a snapshot is shown again, so that many readers cost what one does."""
+_USABLE_S: Final = 15.0
+"""For so long it is shown while reading the files takes too long."""
+_WAIT_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Replay:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """What the files of an archive said at one time.
 
@@ -157,21 +159,30 @@ class ObservedArchive:
         self.directory = directory
         self._aeron_dir = aeron_dir
         self._verification = verification
-        self._lock = threading.Lock()
-        self._last: Snapshot | None = None
-        self._last_s = 0.0
+        self._latest = Latest(self._read, _FRESH_S, _USABLE_S, "archive-files")
         self._catalog = b""
         self._descriptors: list[RecordingDescriptor] = []
         # Notes may be left of a recording that another program has removed.
         self._known: frozenset[int] = frozenset()
 
-    def snapshot(self) -> Snapshot:
-        """Return what the files say now, or said within the last half second."""
-        with self._lock:
-            if self._last is None or time.monotonic() - self._last_s > _FRESH_S:
-                self._last = self._read()
-                self._last_s = time.monotonic()
-            return self._last
+    def snapshot(self, wait_s: float | None = _WAIT_S) -> Snapshot:
+        """Return what the files say now, or said within the last half second.
+
+        Args:
+            wait_s: how long reading them may take; None: as long as it takes. If it takes longer,
+                what they said within the last 15 s is returned.
+
+        Raises:
+            StorageError: it takes longer, and they were not read within the last 15 s.
+        """
+        try:
+            return self._latest.get(wait_s)
+        except TimeoutError:
+            raise StorageError(
+                f"reading the archive's files takes longer than {wait_s} s: the storage does not "
+                "respond",
+                self.directory,
+            ) from None
 
     def _read(self) -> Snapshot:
         problems: list[str] = []

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import logging
 import os
+import resource
 import socket
 import ssl
 import threading
@@ -18,14 +21,18 @@ from aerotape.tools._cli.daemon.stop_signals import StopSignals
 from aerotape.tools._cli.exit_codes import EXIT_OK
 from aerotape.tools._cli.output import emit_line
 from aerotape.tools._web.observed import ObservedArchive
+from aerotape.tools._web.safety.connections import ConnectionLimits
 from aerotape.tools._web.service import WebSettings, create_app
 from aerotape.tools._web.session import ControlSession
 
-# A flood is answered with 503 and does not grow queues.
-_MAX_REQUESTS: Final = 100
 _KEEP_ALIVE_S: Final = 15
 _STOP_S: Final = 5
-_BACKLOG: Final = 128
+_BACKLOG: Final = 1_024
+_SPARE_FILES: Final = 200
+"""File descriptors that are left for what is not a connection."""
+_M_ARENA_MAX: Final = -8
+_M_MMAP_THRESHOLD: Final = -3
+_SEND_BUFFER: Final = 256 << 10
 _CHECK_INTERVAL_S: Final = 0.5
 
 
@@ -45,13 +52,18 @@ def serve(
         AerotapeError: the address is in use, or not of this machine.
     """
     log_to_standard_error("web", logging.WARNING)
+    _return_memory()
     config = uvicorn.Config(
         create_app(observed, session, settings),
         host=settings.host,
         port=settings.port,
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
-        limit_concurrency=_MAX_REQUESTS,
+        http=_limits().protocol(),
+        loop="asyncio",
+        ws="none",
+        backlog=_BACKLOG,
+        proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_STOP_S,
         log_config=None,
@@ -81,11 +93,33 @@ def serve(
     return EXIT_OK
 
 
+def _return_memory() -> None:
+    """Let the C library return what large answers needed, where it is glibc.
+
+    Otherwise each of many threads keeps memory of its own for later.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_ARENA_MAX, 2)
+        library.mallopt(_M_MMAP_THRESHOLD, 64 << 10)
+
+
+def _limits() -> ConnectionLimits:
+    """Allow this process as many open files as its hard limit, and connections as fit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # the system refuses it
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    limits = ConnectionLimits()
+    limits.connections = max(min(limits.connections, soft - _SPARE_FILES), 1)
+    return limits
+
+
 def _listen(host: str, port: int) -> socket.socket:
     """Open the port; requests wait until the server runs."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         where = f"[{host}]:{port}" if family == socket.AF_INET6 else f"{host}:{port}"
         # create_server adds the address to the system's text.
@@ -93,3 +127,6 @@ def _listen(host: str, port: int) -> socket.socket:
         raise AerotapeError(
             f"cannot listen on {where}: {reason}; --http [HOST:]PORT names another address or port"
         ) from None
+    # Connections inherit it: the kernel holds no more for a client that does not read.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+    return listening

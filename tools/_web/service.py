@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
 from aerotape import __version__
 from aerotape.codecs.payloads import PayloadSchema
-from aerotape.tools._web.health import checks
-from aerotape.tools._web.metrics.collector import exposition
+from aerotape.tools._web import monitoring
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.pages import routes
 from aerotape.tools._web.rest import entities, ledgers, problems, recordings
 from aerotape.tools._web.rest import retention as retentions
 from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools._web.rest.retention import Retention
+from aerotape.tools._web.safety.edge import Edge
 from aerotape.tools._web.safety.hosts import HostGuard
+from aerotape.tools._web.safety.lanes import Lanes
+from aerotape.tools._web.safety.parameters import check_parameters
 from aerotape.tools._web.safety.users import UserGuard
 from aerotape.tools._web.session import ControlSession
+
+_THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,13 @@ class WebSettings:
     schemas: Sequence[Path] = ()
 
 
+@asynccontextmanager
+async def _limit_threads(_app: FastAPI) -> AsyncIterator[None]:
+    """Let few threads work at a time, so that none delays the others much."""
+    current_default_thread_limiter().total_tokens = _THREADS
+    yield
+
+
 def create_app(
     observed: ObservedArchive, session: ControlSession, settings: WebSettings
 ) -> FastAPI:
@@ -70,32 +82,21 @@ def create_app(
         SchemaError: a schema is invalid.
     """
     names = (settings.host, *settings.allowed_hosts)
-    middleware = [Middleware(HostGuard, names=names)]
+    middleware = [Middleware(Edge), Middleware(HostGuard, names=names)]
     if settings.users is not None:
         middleware.append(Middleware(UserGuard, path=settings.users))
+    middleware.append(Middleware(Lanes))
     app = FastAPI(
-        title="aerotape", version=__version__, docs_url=None, redoc_url=None, middleware=middleware
+        title="aerotape",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(check_parameters)],
+        middleware=middleware,
+        lifespan=_limit_threads,
     )
 
-    @app.get("/metrics", summary="Metrics for Prometheus")
-    def metrics(request: Request) -> Response:
-        accept = request.headers.get("accept", "")
-        content, content_type = exposition(observed, accept, settings.max_series)
-        return Response(content, headers={"Content-Type": content_type})
-
-    @app.get("/healthz", summary="Whether this service runs")
-    def healthz() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @app.get("/readyz", summary="Whether the archive is fit for work, 503 if not, with reasons")
-    def readyz() -> JSONResponse:
-        found = checks(observed.snapshot())
-        content: dict[str, Any] = {
-            "ready": all(check.is_ok for check in found),
-            "checks": [check.row for check in found],
-        }
-        return JSONResponse(content, 200 if content["ready"] else 503)
-
+    monitoring.add_routes(app, observed, settings.max_series)
     changes = Changes(session, are_allowed=settings.allow_changes)
     schemas = {path.stem: PayloadSchema.from_file(path) for path in settings.schemas}
     reading = recordings.Reading(observed, schemas)

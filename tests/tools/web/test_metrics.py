@@ -14,9 +14,9 @@ from support.jvm.java import ROOT
 from support.web import WebService
 
 import aerotape as package
-from aerotape.archive.entity.replicator import Replicator
-from aerotape.archive.entity.stores.url import open_store
 from aerotape.codecs.entity.actions import Event
+from aerotape.entity.replicator import Replicator
+from aerotape.entity.stores.url import open_store
 from aerotape.tools._web.metrics import families
 from aerotape.tools._web.metrics.families import FAMILIES
 

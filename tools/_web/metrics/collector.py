@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -18,13 +19,13 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from aerotape.archive.counters import LONGER, CounterType, key_fields
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.cnc import CounterRecord
+from aerotape.counter_keys import LONGER, CounterType, key_fields
 from aerotape.formatting import printable
 from aerotape.tools._web.metrics import families
 from aerotape.tools._web.metrics.families import COUNTERS, Family
-from aerotape.tools._web.observed import ObservedArchive, Snapshot, lag
+from aerotape.tools._web.observed import Snapshot, lag
 
 MAX_SERIES: Final = 1_000
 _THREAD: Final = re.compile(r"^archive-(\w+) ")
@@ -34,23 +35,23 @@ _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 
 
 class ArchiveMetrics(Collector):
-    """Reads the metrics of an archive at each scrape."""
+    """The metrics of an archive at one time."""
 
-    def __init__(self, observed: ObservedArchive, max_series: int = MAX_SERIES) -> None:
-        """Create it; nothing is read.
+    def __init__(self, snapshot: Snapshot, max_series: int = MAX_SERIES) -> None:
+        """Create it.
 
         Args:
-            observed: the archive.
+            snapshot: what the archive's files said.
             max_series: the most recordings that have series of their own.
         """
-        self._observed = observed
+        self._snapshot = snapshot
         self._max_series = max_series
 
     def describe(self) -> list[Metric]:
         return []  # known only when read
 
     def collect(self) -> Iterator[Metric]:
-        snapshot = self._observed.snapshot()
+        snapshot = self._snapshot
         yield from _archive(snapshot)
         yield from _recordings(snapshot, self._max_series)
         yield from _lags(snapshot)
@@ -63,8 +64,9 @@ class ArchiveMetrics(Collector):
         yield from _driver_counters(snapshot)
 
 
+@lru_cache(maxsize=2)
 def exposition(
-    observed: ObservedArchive, accept: str = "", max_series: int = MAX_SERIES
+    snapshot: Snapshot, accept: str = "", max_series: int = MAX_SERIES
 ) -> tuple[bytes, str]:
     """Return the metrics as text and its content type.
 
@@ -72,12 +74,12 @@ def exposition(
     because people read the text on terminals. The backslash is doubled, as the format demands.
 
     Args:
-        observed: the archive.
+        snapshot: what the archive's files said.
         accept: the HTTP header of that name; OpenMetrics is written when it asks for it.
         max_series: the most recordings that have series of their own.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(ArchiveMetrics(observed, max_series))
+    registry.register(ArchiveMetrics(snapshot, max_series))
     encode, content_type = choose_encoder(accept)
     text = _NOT_ASCII.sub(_escape, encode(registry).decode())
     return text.encode(), content_type
@@ -137,7 +139,7 @@ def _recordings(snapshot: Snapshot, max_series: int) -> Iterator[Metric]:
     yield start
     ledgers = _family(families.UNCONFIRMED)
     for counter in snapshot.counters:
-        if counter.type_id == CounterType.LEDGER_CONFIRMED:
+        if counter.type_id == CounterType.CONFIRMED_POSITION:
             recording_id = key_fields(counter.type_id, counter.key)["recording_id"]
             if recording_id in positions:
                 behind = positions[recording_id] - counter.value

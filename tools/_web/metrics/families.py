@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from aerotape.archive.counters import CounterType
+from aerotape.counter_keys import CounterType
 
 
 class Family(NamedTuple):

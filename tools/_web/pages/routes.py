@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from itertools import islice
 from pathlib import Path
@@ -18,19 +19,22 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
-from aerotape.archive.counters import CounterType
+from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
-from aerotape.tools._web.pages.tables import PAGE_ROWS, add_tables, time_of
+from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables, time_of
+from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.problems import status_of
-from aerotape.tools._web.rest.recordings import Format, Reading, Sort, listed, row_of
+from aerotape.tools._web.rest.recordings import MAX_INT64, Format, Reading, Sort, listed, row_of
 from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.session import ControlSession
 
+_INT32: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _FOLDER: Final = Path(__file__).parent
 _MESSAGES: Final = 50
+_SEGMENTS: Final = 200
 _LIVE_INTERVAL_S: Final = 1.0
 _MAX_LIVE: Final = 200
 
@@ -98,7 +102,7 @@ def router(
         ascending: bool = False,
         after: int | None = None,
     ) -> Response:
-        stream = int(stream_id) if stream_id.removeprefix("-").isdecimal() else None
+        stream = int(stream_id) if _INT32.fullmatch(stream_id) else None
         total, rows = listed(
             observed.snapshot(),
             channel=channel or None,
@@ -135,27 +139,30 @@ def router(
     def recording(
         request: Request,
         recording_id: int,
-        position: Annotated[int | None, Query(ge=0)] = None,
+        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
         format: Format = "text",
         schema: str = "",
         from_time: str = "",
     ) -> Response:
         try:
             row = reading.recording(recording_id)
-            segments = reading.segments(recording_id)
+            segments = list(islice(reading.segments(recording_id), _SEGMENTS + 1))
             notes = reading.damage(recording_id)
         except AerotapeError as error:
             return failed(request, "/recordings", error)
         problem, messages = "", []
         try:
-            messages = reading.messages(
-                recording_id,
-                position,
-                _MESSAGES,
-                format,
-                schema or None,
-                from_time=from_time or None,
-            )
+            with building():
+                for each in reading.messages(
+                    recording_id,
+                    position,
+                    _MESSAGES,
+                    format,
+                    schema or None,
+                    from_time=from_time or None,
+                    max_payload=MAX_TEXT,
+                ):
+                    messages.append(each)
         except AerotapeError as error:
             problem = str(error)
         return page(
@@ -163,7 +170,8 @@ def router(
             "recording.html",
             "/recordings",
             row=row,
-            segments=segments,
+            segments=segments[:_SEGMENTS],
+            has_more_segments=len(segments) > _SEGMENTS,
             notes=notes,
             messages=messages,
             problem=problem,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, HTTPException, Request, Response
 
-from aerotape.archive.counters import CounterType, key_fields
+from aerotape.counter_keys import CounterType, key_fields
 from aerotape.errors import AerotapeError
 from aerotape.tools._cli.times import time_text
 from aerotape.tools._entity.read import event_text
@@ -18,6 +18,9 @@ from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.session import ControlSession
 
 PAGE_ROWS: Final = 100
+MAX_TEXT: Final = 4_096
+"""The most characters or bytes of one text in a table."""
+_MAX_TABLE_ROWS: Final = 1_000
 
 
 def add_tables(
@@ -67,7 +70,7 @@ def add_tables(
             if topic:
                 last, events = read_journal(session, topic, key, 1, PAGE_ROWS)
                 note = f"last sequence number: {'none' if last is None else last}"
-                rows = [(each.event.seq_nr, event_text(each)) for each in events]
+                rows = [(each.event.seq_nr, shortened(event_text(each))) for each in events]
         except AerotapeError as error:
             problem = str(error)
         except HTTPException as error:
@@ -157,7 +160,7 @@ def add_tables(
                 each.count,
                 time_of(each.first_timestamp_ms),
                 time_of(each.last_timestamp_ms),
-                each.text,
+                shortened(each.text),
             )
             for source, found in snapshot.error_logs()
             for each in found
@@ -183,6 +186,9 @@ def _table(
     field.
     """
     shown = [{"title": name.rstrip(":"), "number": name.endswith(":")} for name in columns]
+    if len(rows) > _MAX_TABLE_ROWS:
+        note = "; ".join(filter(None, (note, f"the first {_MAX_TABLE_ROWS} of {len(rows)} rows")))
+        rows = rows[:_MAX_TABLE_ROWS]
     return page(
         request,
         "table.html",
@@ -194,6 +200,11 @@ def _table(
         form=form,
         note=note,
     )
+
+
+def shortened(text: str) -> str:
+    """Return a text that fits into a table."""
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
 def _plain(value: int | None) -> str:

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from fastapi import HTTPException, Request
 
-from aerotape.archive.client.client import ArchiveClient
 from aerotape.archive.security.users_file import User
+from aerotape.clients import ArchiveClient
 from aerotape.codecs.generated import archive as codecs
 from aerotape.tools._web.session import ControlSession
 

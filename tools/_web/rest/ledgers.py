@@ -8,19 +8,20 @@ unknown ledger is 404, where a bookie answers 500, or 200 to its deletion.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 
+from aerotape.clients import ArchiveClient
+from aerotape.codecs.entry import Entry
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import QualifiedId
 from aerotape.tools._ledger._common import info_row
+from aerotape.tools._web.rest.answers import MAX_ANSWER, answer, building, row_text, too_large
 from aerotape.tools._web.rest.changes import Changes
-from aerotape.tools._web.rest.recordings import MAX_ROWS, Format, Limit, encoded
+from aerotape.tools._web.rest.recordings import MAX_INT64, MAX_ROWS, Format, Limit, encoded
 from aerotape.tools._web.session import ControlSession
-
-_MAX_BYTES: Final = 8 << 20
 
 
 def named_ledger(
@@ -69,21 +70,27 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
         return {str(ledger.ledger_id): info_row(info)}
 
     @routes.get("/read/", include_in_schema=False)
-    @routes.get("/read", summary="Entries by id; at most 1,000, and 8 MiB")
+    @routes.get("/read", summary="Entries by id; at most 1,000, and 2 MiB")
     def read(
         ledger: Ledger,
-        start_entry_id: Annotated[int, Query(ge=0)] = 0,
-        end_entry_id: Annotated[int | None, Query(ge=0)] = None,
+        start_entry_id: Annotated[int, Query(ge=0, le=MAX_INT64)] = 0,
+        end_entry_id: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
         format: Format = "text",
-    ) -> dict[str, str]:
-        def entries(client: Any) -> dict[str, str]:
+    ) -> Response:
+        def entries(client: ArchiveClient) -> list[Entry]:
             with client.open_ledger_read_only(ledger) as reader:
-                found = reader.read(
-                    start_entry_id, end_entry_id, max_entries=MAX_ROWS, max_bytes=_MAX_BYTES
+                return list(
+                    reader.read(
+                        start_entry_id, end_entry_id, max_entries=MAX_ROWS, max_bytes=MAX_ANSWER
+                    )
                 )
-                return {str(entry.entry_id): encoded(entry.payload, format) for entry in found}
 
-        return session.run(entries)
+        found = session.run(entries)
+        if found and len(found[0].payload) > MAX_ANSWER:
+            raise too_large(len(found[0].payload))
+        rows = (f'"{each.entry_id}":{row_text(encoded(each.payload, format))}' for each in found)
+        with building():
+            return answer(rows, "{", "}")
 
     @routes.delete("/delete/", include_in_schema=False)
     @routes.delete("/delete", summary="Delete a ledger with its recording")
@@ -101,6 +108,7 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
 
 def unsigned(name: str, text: str) -> int:
     """Parse an unsigned 64-bit number (ConfigurationError)."""
-    if not text.isascii() or not text.isdecimal() or int(text) >= 1 << 64:
-        raise ConfigurationError(f"{name}={text!r}: expected an unsigned 64-bit number", name)
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 20
+    if not is_number or int(text) >= 1 << 64:
+        raise ConfigurationError(f"{name}={text[:40]!r}: expected an unsigned 64-bit number", name)
     return int(text)

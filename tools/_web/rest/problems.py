@@ -15,26 +15,28 @@ from aerotape.errors import (
     AeronTimeoutError,
     AerotapeError,
     ArchiveError,
-    CatalogError,
     ClosedError,
     ConfigurationError,
     EntityError,
     InvalidPositionError,
     QualifiedIdError,
+    StorageError,
     UnauthorisedError,
     UnknownLedgerError,
     UnknownRecordingError,
 )
+from aerotape.tools._web.session import SessionBusyError
 
 MEDIA_TYPE: Final = "application/problem+json"
 # The first class that matches decides.
 _STATUSES: Final = (
     ((UnknownRecordingError, UnknownLedgerError), HTTPStatus.NOT_FOUND),
+    ((SessionBusyError,), HTTPStatus.SERVICE_UNAVAILABLE),
     ((ConfigurationError, InvalidPositionError, QualifiedIdError), HTTPStatus.BAD_REQUEST),
     ((UnauthorisedError,), HTTPStatus.FORBIDDEN),
     ((ArchiveError, EntityError), HTTPStatus.CONFLICT),
     ((AeronTimeoutError,), HTTPStatus.GATEWAY_TIMEOUT),
-    ((AeronError, ClosedError, CatalogError), HTTPStatus.SERVICE_UNAVAILABLE),
+    ((AeronError, ClosedError, StorageError), HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
 

@@ -6,37 +6,42 @@ import base64
 import dataclasses
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 
-from aerotape.archive.client.arguments import SourceLocationName
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.index import TimeIndex
+from aerotape.client.arguments import SourceLocationName
 from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.payloads import PayloadSchema
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, SegmentError
+from aerotape.formatting import utf8_text
+from aerotape.message import Message
 from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.times import parse_time
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
+from aerotape.tools._web.rest.answers import answer, building, row_text
 from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools.messages._printing import decoded, message_row
 
 MAX_ROWS: Final = 1_000
 _MAX_PAYLOAD: Final = 1 << 16
 _MAX_BYTES: Final = 8 << 20
+_WINDOW: Final = 256 << 10
 _MAX_BINS: Final = 2_000
 _MAX_SCANNED: Final = 64 << 20
 Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
 Format = Literal["text", "hex", "base64"]
 Limit = Annotated[int, Query(ge=1, le=MAX_ROWS)]
+MAX_INT64: Final = (1 << 63) - 1
 _ENCODINGS: Final[dict[Format, Callable[[bytes], str]]] = {
-    "text": lambda payload: payload.decode(errors="backslashreplace"),
+    "text": utf8_text,
     "hex": bytes.hex,
     "base64": lambda payload: base64.b64encode(payload).decode(),
 }
@@ -45,6 +50,18 @@ _ENCODINGS: Final[dict[Format, Callable[[bytes], str]]] = {
 def encoded(payload: bytes, format: Format) -> str:
     """Return a payload in a format."""
     return _ENCODINGS[format](payload)
+
+
+def _shown(payload: bytes, format: Format, limit: int) -> tuple[str, bool]:
+    """Return as many bytes of a payload as a limit, and whether these are all.
+
+    As text it is as many characters: a byte that is not UTF-8 has four.
+    """
+    begin = payload[:limit]
+    if format != "text":
+        return encoded(begin, format), len(payload) <= limit
+    text = utf8_text(begin, limit + 1)
+    return text[:limit], len(payload) <= limit and len(text) <= limit
 
 
 class Reading:
@@ -89,16 +106,17 @@ class Reading:
             self.opened(recording_id)
         return [*marked, *found]
 
-    def segments(self, recording_id: int) -> list[dict[str, Any]]:
-        """Return a recording's segment files (errors as `opened`, StorageError)."""
-        return [
-            {
-                "name": each.path.name,
-                "base_position": each.base_position,
-                "length": each.path.stat().st_size,
-            }
-            for each in self.opened(recording_id).segment_files()
-        ]
+    def segments(self, recording_id: int, position: int | None = None) -> Iterator[dict[str, Any]]:
+        """Iterate over segment files from a position on (errors as `opened`, StorageError)."""
+        found = self.opened(recording_id)
+        length = found.descriptor.segment_file_length
+        for each in found.segment_files():
+            if position is None or each.base_position + length > position:
+                yield {
+                    "name": each.path.name,
+                    "base_position": each.base_position,
+                    "length": each.path.stat().st_size,
+                }
 
     def messages(
         self,
@@ -109,39 +127,45 @@ class Reading:
         schema: str | None = None,
         *,
         from_time: str | None = None,
-    ) -> list[dict[str, Any]]:
-        """Return messages that begin at a position or later; at most 8 MiB are read.
+        max_payload: int = _MAX_PAYLOAD,
+    ) -> Iterator[dict[str, Any]]:
+        """Iterate over messages that begin at a position or later; at most 8 MiB are read.
 
         A time, ISO 8601 or a number as for the commands, leads to the first that may have been
         recorded then. With a schema, `fields` are those of the payload, null if it is of another
-        schema.
+        schema or too long.
+
+        Args:
+            recording_id: the recording.
+            position: bytes; None: the start position.
+            limit: the most messages.
+            format: of payloads.
+            schema: the name of a schema.
+            from_time: the time.
+            max_payload: the most bytes of a payload that are shown.
 
         Raises:
             ConfigurationError: there is no such schema.
-            SegmentError: a file is missing or damaged.
+            SegmentError: a file is missing or damaged; messages before that are returned first.
             UnknownRecordingError: there is no such recording.
         """
+        if schema is not None and schema not in self.schemas:
+            known = ", ".join(self.schemas) or "none: start the service with --schema"
+            raise ConfigurationError(f"schema={schema!r}: unknown; there is {known}", "schema")
         found = self.opened(recording_id)
         begin = found.start_position if position is None else position
         if from_time is not None:
             begin = max(begin, found.time_index.position_from(parse_time(from_time, "from_time")))
         end = min(begin + _MAX_BYTES, found.recorded_position)
-        if begin > found.recorded_position:
-            return []
-        return [
-            {
-                **message_row(each),
-                "payload": encoded(each.payload[:_MAX_PAYLOAD], format),
-                "is_whole": len(each.payload) <= _MAX_PAYLOAD,
-                **({} if schema is None else {"fields": self._fields(schema, each.payload)}),
-            }
-            for each in islice(found.messages(begin, end), limit)
-        ]
+        for each in islice(_in_windows(found, begin, end), limit):
+            shown, is_whole = _shown(each.payload, format, max_payload)
+            row = {**message_row(each), "payload": shown, "is_whole": is_whole}
+            if schema is not None:
+                is_short = len(each.payload) <= max_payload
+                row["fields"] = self._fields(schema, each.payload) if is_short else None
+            yield row
 
     def _fields(self, schema: str, payload: bytes) -> Any:
-        if schema not in self.schemas:
-            known = ", ".join(self.schemas) or "none: start the service with --schema"
-            raise ConfigurationError(f"schema={schema!r}: unknown; there is {known}", "schema")
         try:
             fields = decoded(self.schemas[schema], payload)
         except ValueError:
@@ -198,6 +222,24 @@ class Reading:
         ]
 
 
+def _in_windows(recording: Recording, begin: int, end: int) -> Iterator[Message]:
+    """Iterate over the messages that begin in a range; only a part of it is in memory."""
+    for at in range(begin, end, _WINDOW):
+        yield from recording.messages(at, min(at + _WINDOW, end))
+
+
+def _up_to_damage(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Iterate over messages up to a damaged place, which is an error only if it is the first."""
+    is_first = True
+    try:
+        for row in rows:
+            yield row
+            is_first = False
+    except SegmentError:
+        if is_first:
+            raise
+
+
 def listed(
     snapshot: Snapshot,
     *,
@@ -244,7 +286,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         descending: bool = False,
         after: Annotated[int | None, Query(description="last recording id of a page")] = None,
         limit: Limit = 100,
-    ) -> dict[str, Any]:
+    ) -> Response:
         total, rows = listed(
             observed.snapshot(),
             channel=channel,
@@ -255,19 +297,26 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
             after=after,
             limit=limit,
         )
-        return {"total": total, "recordings": rows}
+        return answer(map(row_text, rows), f'{{"total":{total},"recordings":[', "]}")
 
     @routes.get("/{recording_id}", summary="A recording")
     def recording(recording_id: int) -> dict[str, Any]:
         return reading.recording(recording_id)
 
     @routes.get("/{recording_id}/segments", summary="Its segment files")
-    def segments(recording_id: int) -> list[dict[str, Any]]:
-        return reading.segments(recording_id)
+    def segments(
+        recording_id: int,
+        position: Annotated[
+            int | None, Query(ge=0, le=MAX_INT64, description="default: the start position")
+        ] = None,
+    ) -> Response:
+        with building():
+            return answer(map(row_text, reading.segments(recording_id, position)))
 
     @routes.get("/{recording_id}/damage", summary="Why it is suspect; what verification found")
-    def damage(recording_id: int) -> list[dict[str, Any]]:
-        return [dataclasses.asdict(note) for note in reading.damage(recording_id)]
+    def damage(recording_id: int) -> Response:
+        notes = reading.damage(recording_id)
+        return answer(row_text(dataclasses.asdict(note)) for note in notes)
 
     @routes.get("/{recording_id}/rates", summary="Bytes a second over time, of its time index")
     def rates(
@@ -284,7 +333,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     def statistics(
         recording_id: int,
         position: Annotated[
-            int | None, Query(ge=0, description="default: of the newest 64 MiB")
+            int | None, Query(ge=0, le=MAX_INT64, description="default: of the newest 64 MiB")
         ] = None,
         bins: Annotated[int, Query(ge=0, le=_MAX_BINS)] = 0,
     ) -> dict[str, Any]:
@@ -293,13 +342,15 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     @routes.get("/{recording_id}/messages", summary="Messages from a position on")
     def messages(
         recording_id: int,
-        position: Annotated[int | None, Query(ge=0)] = None,
+        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
         limit: Limit = 100,
         format: Format = "text",
         schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
         from_time: Annotated[str | None, Query(description="ISO 8601, or a number")] = None,
-    ) -> list[dict[str, Any]]:
-        return reading.messages(recording_id, position, limit, format, schema, from_time=from_time)
+    ) -> Response:
+        rows = reading.messages(recording_id, position, limit, format, schema, from_time=from_time)
+        with building():
+            return answer(map(row_text, _up_to_damage(rows)))
 
     @routes.post("", summary="Record each stream of a channel and stream id, now or later")
     def start(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from aerotape.tools._web.paths import HEALTH, route_path
+from aerotape.tools._web.rest.problems import problem
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -25,7 +28,7 @@ class HostGuard:
     """Refuses requests for other hosts, and changes that pages of other sites ask for.
 
     A page of another site that has its own name resolve to this machine (DNS rebinding) sends that
-    name in the Host header.
+    name in the Host header. Health has any name, also none, as probes have.
     """
 
     def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
@@ -44,15 +47,17 @@ class HostGuard:
             return
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if _name(f"//{host}") not in self._names:
-            text = f"this service is not {host!r}: start it with --allowed-host\n"
-            await PlainTextResponse(text, 421)(scope, receive, send)
+        is_named = _name(f"//{host}") in self._names
+        if not is_named and route_path(scope) != HEALTH:
+            text = f"this service is not {host!r}: start it with --allowed-host"
+            status = HTTPStatus.MISDIRECTED_REQUEST
+            await problem(status, status.phrase, text)(scope, receive, send)
             return
         origin = headers.get("origin", f"//{host}")
-        is_foreign = urlsplit(origin).netloc.lower() != host.lower()
-        if is_foreign and scope["method"] not in _SAFE_METHODS:
-            text = f"changes are not accepted from pages of {origin!r}\n"
-            await PlainTextResponse(text, 403)(scope, receive, send)
+        if scope["method"] not in _SAFE_METHODS and _place(origin) != _place(f"//{host}"):
+            text = f"changes are not accepted from pages of {origin!r}"
+            status = HTTPStatus.FORBIDDEN
+            await problem(status, status.phrase, text)(scope, receive, send)
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -71,3 +76,11 @@ def _name(url: str) -> str:
         return (urlsplit(url).hostname or "").lower()
     except ValueError:
         return ""
+
+
+def _place(url: str) -> str:
+    """Return the host and port of an URL in lower case; "?" if it is not valid."""
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return "?"

@@ -1,0 +1,136 @@
+"""Monitoring responds while the archive or its storage does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from support.builders.offline_directory import build
+from support.daemon.archives import ServedArchive
+from support.daemon.command_line import CommandLine
+from support.daemon.daemon import AerotapeArchive
+from support.processes import FAST_ARCHIVE
+from support.web import Answer, WebService
+
+from aerotape.clients import ArchiveClient
+from aerotape.tools._web.latest import Latest
+from aerotape.tools._web.session import ControlSession, SessionBusyError
+
+MONITORING = ("/healthz", "/readyz", "/metrics")
+SOON_S = 8.0  # 1 s, on a machine with time
+
+
+def timed(web: WebService, path: str) -> tuple[Answer, float]:
+    begun_s = time.monotonic()
+    return web.get(path), time.monotonic() - begun_s
+
+
+def test_storage_that_hangs(cli: CommandLine, tmp_path: Path) -> None:
+    """Health says so; what reads files does so later; the service ends when asked."""
+    fifo = tmp_path / "verified.json"  # opening it waits for a writer, as a frozen disk does
+    os.mkfifo(fifo)
+    with WebService(cli, build(tmp_path / "archive"), "--verification", fifo) as web:
+        found = {path: timed(web, path) for path in MONITORING for _ in range(2)}
+        assert max(took_s for _, took_s in found.values()) < SOON_S
+        assert found["/healthz"][0].status == 200
+        answer = found["/readyz"][0]
+        assert (answer.status, answer.json["ready"]) == (503, False)
+        assert "the storage does not respond" in answer.json["checks"][0]["found"]
+        assert found["/metrics"][0].status == 503
+        assert found["/metrics"][0].json["title"] == "StorageError"
+        with ThreadPoolExecutor(60) as threads:
+            reading = [threads.submit(web.get, "/api/v1/recordings") for _ in range(60)]
+            time.sleep(0.2)
+            assert timed(web, "/metrics")[1] < SOON_S
+            assert {each.result().status for each in reading} == {503}
+
+
+def test_an_archive_that_hangs(tmp_path: Path, aeron_dir: Path) -> None:
+    """Requests that need it get a reason, after a limited time; the others do not wait."""
+    properties = FAST_ARCHIVE | {"aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0"}
+    with AerotapeArchive(tmp_path / "archive", aeron_dir, properties=properties) as archive:
+        served = ServedArchive("aerotape", aeron_dir, archive.archive_dir, archive.control_channel)
+        with WebService(CommandLine(served), archive.archive_dir) as web:
+            assert web.get("/api/v1/ledger/list").status == 200
+            os.kill(archive.process.pid, signal.SIGSTOP)
+            try:
+                with ThreadPoolExecutor(60) as threads:
+                    begun_s = time.monotonic()
+                    ledgers = [
+                        threads.submit(web.get, "/api/v1/ledger/list") for _ in range(60)
+                    ]
+                    time.sleep(0.2)
+                    for path in (*MONITORING, "/api/v1/recordings"):
+                        assert timed(web, path)[1] < SOON_S
+                    found = [each.result() for each in ledgers]
+                    assert time.monotonic() - begun_s < 30
+            finally:
+                os.kill(archive.process.pid, signal.SIGCONT)
+            assert {each.status for each in found} <= {503, 504}
+            assert any("8 requests wait for the archive" in each.text for each in found)
+
+
+def test_a_session_has_a_limited_queue() -> None:
+    """Of number and time."""
+    release, begun = threading.Event(), threading.Event()
+
+    def connect() -> ArchiveClient:
+        return cast(ArchiveClient, Client())
+
+    class Client:
+        def close(self) -> None: ...
+
+    def hang(_: Any) -> None:
+        begun.set()
+        release.wait()
+
+    session = ControlSession(connect, max_waiting=1, wait_s=0.5)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(session.run, hang)
+        assert begun.wait(10)
+        waiting = threads.submit(session.run, lambda _: None)
+        while session._places._value != 0:
+            time.sleep(0.001)
+        with pytest.raises(SessionBusyError, match="1 requests wait"):
+            session.run(lambda _: None)
+        with pytest.raises(SessionBusyError, match="has not ended another request"):
+            waiting.result()
+        release.set()
+        first.result()
+    assert session.run(lambda _: 7) == 7
+
+
+def test_the_latest_value() -> None:
+    """It is shared while it is fresh, and used for a while when reading hangs."""
+    release, values = threading.Event(), iter(range(10))
+    release.set()
+
+    def read() -> int:
+        release.wait()
+        found = next(values)
+        if found == 3:
+            raise ValueError
+        return found
+
+    latest = Latest(read, fresh_s=0.2, usable_s=1.0)
+    assert latest.known() is None
+    assert [latest.get(1), latest.get(1), latest.known()] == [0, 0, 0]
+    time.sleep(0.3)
+    assert latest.get(1) == 1
+    release.clear()
+    time.sleep(0.3)
+    assert latest.get(0.1) == 1
+    time.sleep(1)
+    with pytest.raises(TimeoutError):
+        latest.get(0.1)
+    release.set()
+    assert latest.get() == 2
+    time.sleep(0.3)
+    with pytest.raises(ValueError):
+        latest.get(1)

@@ -1,0 +1,163 @@
+"""What clients may cost the web service: memory, connections and time."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from support.daemon.archives import serve
+from support.daemon.command_line import CommandLine
+from support.daemon.control_rig import await_true
+from support.web import WebService
+
+import aerotape
+from aerotape.codecs.entity.actions import Event
+
+MAX_BYTES = 256 << 20
+LARGE = "aeron:ipc?term-length=8m"
+SEGMENTS = {"aeron.archive.segment.file.length": str(8 << 20)}
+
+
+@pytest.fixture(scope="module")
+def large() -> Iterator[tuple[CommandLine, int]]:
+    """An archive with a recording of 16 MB that is no text, and a journal of 30 MB."""
+    with serve("aerotape", SEGMENTS) as served, served.connect() as client:
+        client.start_recording(LARGE, 7301)
+        with aerotape.Aeron(served.aeron_dir) as aeron:
+            publication = aeron.add_publication(LARGE, 7301)
+            for _ in range(250):
+                end = publication.send(b"\xff" * 65_000)
+            started = client.await_signal(aerotape.RecordingSignal.START)
+            while client.recording_position(started.recording_id) < end:
+                time.sleep(0.01)
+            publication.close()
+        with client.entities("large", channel=LARGE) as entities:
+            for number in range(1, 41):
+                entities.append("a", [Event(number, b"\xfe" * 750_000, "binary")])
+        yield CommandLine(served), started.recording_id
+
+
+def address(web: WebService) -> tuple[str, int]:
+    url = urlsplit(web.url)
+    assert url.hostname is not None and url.port is not None
+    return url.hostname, url.port
+
+
+@contextmanager
+def connected(web: WebService, count: int, request: str = "") -> Iterator[list[socket.socket]]:
+    """Open connections, which send a request, or a part of one, and read nothing."""
+    with ExitStack() as stack:
+        made = []
+        for _ in range(count):
+            each = stack.enter_context(socket.socket())
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            each.connect(address(web))
+            each.sendall(request.encode())
+            made.append(each)
+        yield made
+
+
+def request_of(path: str) -> str:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def peak_bytes(pid: int) -> int:
+    """Return the most resident memory that a process has had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    [found] = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(found) * 1024
+
+
+MONITOR = """
+import os, sys, time, urllib.request
+url, longest = sys.argv[1], 0.0
+while os.path.exists(sys.argv[2]):
+    for path in ("healthz", "metrics"):
+        begun_s = time.monotonic()
+        urllib.request.urlopen(url + path, timeout=60).read()
+        longest = max(longest, time.monotonic() - begun_s)
+print(longest)
+"""
+
+
+@contextmanager
+def monitored(web: WebService, folder: Path) -> Iterator[list[float]]:
+    """Request health and metrics in another process; at the end, yield the longest time."""
+    found: list[float] = []
+    running = folder / "running"
+    running.touch()
+    command = [sys.executable, "-c", MONITOR, web.url, str(running)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield found
+        finally:
+            running.unlink()
+        found.append(float(process.communicate(timeout=60)[0]))
+
+
+def test_memory_stays_small(large: tuple[CommandLine, int], tmp_path: Path) -> None:
+    """Large answers for many, and for clients that never read, while monitoring goes on."""
+    cli, recording_id = large
+    messages = f"/api/v1/recordings/{recording_id}/messages?limit=1000"
+    journal = "/api/v1/entities/large/a?limit=1000"
+    with WebService(cli, cli.archive.archive_dir) as web:
+        assert web.get(messages).status == web.get(journal).status == 200
+        paths = [messages] * 80 + [journal] * 10 + [f"/recordings/{recording_id}"] * 10
+        with (
+            monitored(web, tmp_path) as longest,
+            connected(web, 30, request_of(messages)),
+            connected(web, 30, request_of(journal)),
+            ThreadPoolExecutor(len(paths)) as threads,
+        ):
+            statuses = [each.status for each in threads.map(web.get, paths)]
+        print(longest, statuses.count(200), peak_bytes(web.process.pid) >> 20, flush=True)
+        assert set(statuses) <= {200, 503} and 200 in statuses
+        assert longest[0] < 20  # 1 s, on a machine with time
+        await_true(lambda: web.get(messages).status == 200)
+        assert peak_bytes(web.process.pid) < MAX_BYTES
+
+
+def test_pages_of_an_answer_have_each_row_once(large: tuple[CommandLine, int]) -> None:
+    """An answer that is full ends early; the next one begins after it."""
+    cli, recording_id = large
+    path = f"/api/v1/recordings/{recording_id}/messages?limit=1000&position="
+    with WebService(cli, cli.archive.archive_dir) as web:
+        positions, following = [], 0
+        while rows := web.get(f"{path}{following}").json:
+            positions += [row["position"] for row in rows]
+            assert all(not row["is_whole"] and row["length"] == 65_000 for row in rows)
+            following = rows[-1]["end_position"]
+        assert len(positions) == len(set(positions)) == 250
+        numbers, following = [], 1
+        while events := web.get(f"/api/v1/entities/large/a?from={following}").json["events"]:
+            numbers += [event["seq_nr"] for event in events]
+            following = numbers[-1] + 1
+        assert numbers == list(range(1, 41))
+
+
+def test_a_client_that_does_not_read_is_cut_off(large: tuple[CommandLine, int]) -> None:
+    """After 5 s; until then it has one of the places for such requests."""
+    cli, recording_id = large
+    path = f"/api/v1/recordings/{recording_id}/messages?limit=1000"
+    with (
+        WebService(cli, cli.archive.archive_dir) as web,
+        connected(web, 60, request_of(path)) as held,
+    ):
+        time.sleep(1)
+        assert web.get("/healthz").status == 200
+        # 503 while the others have all places; for ever, if they were not cut off.
+        await_true(lambda: web.get(path).status == 200)
+        received = 0
+        with contextlib.suppress(ConnectionResetError):
+            while part := held[0].recv(1 << 20):
+                received += len(part)
+        assert received < 2 << 20

@@ -1,0 +1,21 @@
+"""Paths of the web service that are treated in a special way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import Scope
+
+HEALTH: Final = "/healthz"
+READY: Final = "/readyz"
+METRICS: Final = "/metrics"
+LIVE: Final = "/live"
+MONITORING: Final = frozenset({HEALTH, READY, METRICS})
+
+
+def route_path(scope: Scope) -> str:
+    """Return the path of a request without the prefix of the service."""
+    path, prefix = str(scope["path"]), str(scope.get("root_path", ""))
+    if prefix and path.startswith(f"{prefix}/"):
+        return path[len(prefix) :]
+    return path

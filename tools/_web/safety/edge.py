@@ -1,0 +1,50 @@
+"""The outermost middleware: what holds for each request, whatever its path."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from aerotape.tools._web.rest.problems import problem
+
+
+class Edge:
+    """Makes HEAD a GET without a body, and refuses requests with a body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Create it in front of an application."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if headers.get("content-length", "0").strip() != "0" or "transfer-encoding" in headers:
+            text = "the request has a body: give parameters in the query of the URL"
+            response = problem(HTTPStatus.BAD_REQUEST, "ConfigurationError", text)
+            response.headers["Connection"] = "close"
+            await response(scope, receive, send)
+            return
+        scope = dict(scope)
+        if scope["method"] == "HEAD":
+            scope["method"] = "GET"
+            send = _without_body(send)
+        await self._app(scope, receive, send)
+
+
+def _without_body(send: Send) -> Send:
+    """Return a function that ends the response at the first part of its body."""
+    is_ended = False
+
+    async def send_head(message: Message) -> None:
+        nonlocal is_ended
+        if message["type"] == "http.response.start":
+            await send(message)
+        elif not is_ended:
+            is_ended = True
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return send_head

@@ -1,0 +1,89 @@
+"""The middleware that limits requests: how many are served at a time, and how many wait for that.
+
+Requests that monitoring makes have a lane of their own, so that no others delay them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from aerotape.tools._web.paths import LIVE, MONITORING, route_path
+from aerotape.tools._web.rest.problems import problem
+
+
+class Lane:
+    """Requests of a kind, of which some are served and some wait."""
+
+    def __init__(self, served: int, waiting: int, wait_s: float) -> None:
+        """Create it, empty.
+
+        Args:
+            served: the most that are served at a time.
+            waiting: the most that wait.
+            wait_s: the longest time that one waits, seconds.
+        """
+        self._served, self._waiting, self._wait_s = served, waiting, wait_s
+        self._slots = asyncio.Semaphore(served)
+        self._now_waiting = 0
+
+    async def enter(self) -> str:
+        """Wait for a slot.
+
+        Returns:
+            Why there is none; "" if the caller has one, and must call `leave`.
+        """
+        if self._now_waiting >= self._waiting and self._slots.locked():
+            return f"{self._served} requests are served and {self._waiting} wait"
+        self._now_waiting += 1
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._slots.acquire()
+        except TimeoutError:
+            return f"{self._served} other requests have been served for {self._wait_s:g} s"
+        finally:
+            self._now_waiting -= 1
+        return ""
+
+    def leave(self) -> None:
+        """Return a slot."""
+        self._slots.release()
+
+
+class Lanes:
+    """Serves a few requests at a time; others wait a while, and get 503 after it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Create it.
+
+        Args:
+            app: the application behind.
+        """
+        self._app = app
+        self._monitoring = Lane(8, 100, 1.0)
+        self._streams = Lane(100, 0, 1.0)
+        self._others = Lane(32, 200, 20.0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        lane = self._lane(route_path(scope))
+        reason = await lane.enter()
+        if reason:
+            status: Final = HTTPStatus.SERVICE_UNAVAILABLE
+            response = problem(status, status.phrase, f"{reason}: try again")
+            await response(scope, receive, send)
+            return
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            lane.leave()
+
+    def _lane(self, path: str) -> Lane:
+        if path in MONITORING:
+            return self._monitoring
+        return self._streams if path == LIVE else self._others
