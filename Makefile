@@ -9,14 +9,16 @@ DEMO_ARGS   ?=
 BENCH_ARGS  ?=
 # Releases of Zeebe whose journals tests read and write.
 ZEEBE_RELEASES := 1.0.0 8.2.15 8.3.4
-# Those of the wheels that `make wheel` builds.
-ARCHITECTURES ?= x86_64 aarch64
+# Those of the wheels that `make wheel` builds: this machine's, or x86_64 and aarch64.
+ARCHITECTURES ?= $(shell uname -m)
 # Cargo's profile: release, or dev-release for quick builds (native/Cargo.toml).
 PROFILE     ?= release
 
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMPS := .make
+WHEEL_VENV := $(STAMPS)/wheel
+WHEEL_PY   := $(WHEEL_VENV)/bin/python
 JARS   := $(foreach name,jars bookkeeper-jars cassandra,$(STAMPS)/$(name)/.complete)
 NATIVE := $(shell find native/src native/format/src -name '*.rs') native/Cargo.toml \
           native/build.rs native/format/Cargo.toml native/Cargo.lock \
@@ -62,7 +64,7 @@ test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spar
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not jvm and not spark and not slow and not crash" $(PYTEST_ARGS)
 
 bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools, startup, durability, replaying, latency, journal, entities, web, growth or limits; BENCH_ARGS=…)
-	@$(PY) tests/bench/$(or $(BENCH),recording).py $(BENCH_ARGS)
+	@$(PY) bench/$(or $(BENCH),recording).py $(BENCH_ARGS)
 
 check: $(STAMPS)/installed ## Lint and type-check Python and Rust
 	$(VENV)/bin/ruff check
@@ -81,19 +83,23 @@ dist: $(STAMPS)/installed ## Build the sdist and the wheel into dist/
 	$(PY) -m build --no-isolation --wheel .
 
 # Zig's linker has the symbols of each release of glibc, and targets of other machines.
-wheel: $(STAMPS)/wheel-requirements ## Build the wheels for Linux with glibc 2.28 or newer into dist/
-	rm -f dist/*-manylinux_*.whl
+wheel: $(STAMPS)/wheel-environment ## Build a wheel for Linux with glibc 2.28 or newer into dist/ (ARCHITECTURES=…)
+	@rm -f dist/*-manylinux_*.whl
+	@echo "aerotape: building the wheel (some minutes)"
 	@for architecture in $(ARCHITECTURES); do \
-		rustup target add $$architecture-unknown-linux-gnu && \
-		PATH="$(CURDIR)/$(VENV)/bin:$$PATH" CARGO=cargo-zigbuild CARGO_BUILD_TARGET=$$architecture-unknown-linux-gnu.2.28 \
-		$(PY) -m build --no-isolation --wheel . -C--build-option=--plat-name -C--build-option=manylinux_2_28_$$architecture && \
-		$(VENV)/bin/auditwheel show dist/*-manylinux_2_28_$$architecture.whl || exit 1; \
+		{ ! command -v rustup >/dev/null || rustup --quiet target add $$architecture-unknown-linux-gnu; } && \
+		PATH="$(CURDIR)/$(WHEEL_VENV)/bin:$$PATH" CARGO=cargo-zigbuild CARGO_BUILD_TARGET=$$architecture-unknown-linux-gnu.2.28 \
+		$(WHEEL_PY) -m build --no-isolation --wheel . -C--build-option=--plat-name -C--build-option=manylinux_2_28_$$architecture >$(STAMPS)/wheel.log 2>&1 || \
+		{ tail -n 30 $(STAMPS)/wheel.log; echo "aerotape: all of it is in $(STAMPS)/wheel.log"; exit 1; }; \
 	done
-	$(PY) -m pytest tests/packaging/test_wheels.py
+	@$(WHEEL_PY) -m auditwheel show dist/*-manylinux_2_28_$(lastword $(ARCHITECTURES)).whl | grep platform
+	@$(WHEEL_PY) tests/packaging/wheels.py dist/*-manylinux_2_28_*.whl
+	@ls dist/*-manylinux_2_28_*.whl
 
+release: ARCHITECTURES := x86_64 aarch64
 release: wheel ## Build what is released, and check it against CHANGELOG.md and the tag of this commit
-	$(PY) -m build --no-isolation --sdist .
-	$(PY) tests/packaging/release.py dist
+	$(WHEEL_PY) -m build --no-isolation --sdist .
+	$(WHEEL_PY) tests/packaging/release.py dist
 
 clean: ## Remove all that was built or set up
 	rm -rf $(VENV) $(STAMPS) build dist native/target aerotape/*.so src/aerotape.egg-info \
@@ -124,9 +130,14 @@ $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 	@$(PY) -m compileall -q aerotape archive catalog codecs replay spark tools
 	@touch $@
 
-$(STAMPS)/wheel-requirements: $(STAMPS)/installed
-	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["wheel"], sep="\n")' > $@.txt
-	@$(PY) -m pip install --quiet --requirement $@.txt
+# Has nothing but what builds a wheel, so that this needs neither root nor a JDK.
+$(STAMPS)/wheel-environment: native/prerequisites.sh pyproject.toml
+	@native/prerequisites.sh $(PYTHON) wheel
+	@echo "aerotape: making the Python environment $(WHEEL_VENV)"
+	@mkdir -p $(STAMPS)
+	@test -x $(WHEEL_PY) || $(PYTHON) -m venv $(WHEEL_VENV)
+	@$(WHEEL_PY) -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb")); print(*project["build-system"]["requires"], *project["project"]["optional-dependencies"]["wheel"], sep="\n")' > $@.txt
+	@$(WHEEL_PY) -m pip install --quiet --requirement $@.txt
 	@touch $@
 
 $(STAMPS)/jars/.complete: tests/support/jvm/pom.xml tests/support/jvm/raft/pom.xml | $(STAMPS)/prerequisites

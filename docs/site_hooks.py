@@ -31,7 +31,7 @@ _PAGES: Final = {  # of files beside docs/
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-_LINK: Final = re.compile(r"(!?)\[([^\]]*)\]\(((?!https?:|#|mailto:)[^)#]+)(#[^)]*)?\)")
+_LINK: Final = re.compile(r"(!?)\[([^\]]*)\]\(((?!https?:|data:|#|mailto:)[^)#]+)(#[^)]*)?\)")
 _SUBCOMMANDS: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]]] = {
     "tool": (("tool", "DIR"), tool.MODULES),
     "ledger": (("ledger",), ledger.MODULES),
@@ -39,7 +39,7 @@ _SUBCOMMANDS: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]]] = {
     "journal": (("journal",), journal.MODULES),
 }
 # The width of a box of code on the site, in characters.
-_COLUMNS: Final = "80"
+_COLUMNS: Final = "100"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -109,7 +109,7 @@ def _cells(cells: list[dict[str, Any]]) -> Iterator[str]:
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             if "image/png" in data:
-                yield f"![Output](data:image/png;base64,{''.join(data['image/png']).strip()})"
+                yield f"![Plot](data:image/png;base64,{''.join(data['image/png']).strip()})"
             elif text := "".join(data.get("text/plain", output.get("text", ()))):
                 yield f"```text\n{text.rstrip()}\n```"
 

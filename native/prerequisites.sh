@@ -2,10 +2,13 @@
 # Checks for the programs and libraries that a build needs. As root it installs missing Debian
 # packages; otherwise it prints what to install. Prints nothing if nothing is missing.
 #
-# usage: native/prerequisites.sh [PYTHON]      PYTHON: the interpreter for the environment
+# usage: native/prerequisites.sh [PYTHON [wheel]]
+#
+# PYTHON: the interpreter for the environment; wheel: check only what the build of a wheel needs
 set -eu
 
 python=${1:-python3}
+purpose=${2:-all}
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$(dirname "$0")/Cargo.toml")
 java_needed=17
 failed=
@@ -23,12 +26,15 @@ at_least() {
 missing_packages() {
     command -v cc >/dev/null && command -v c++ >/dev/null && command -v make >/dev/null ||
         echo build-essential
+    if command -v "$python" >/dev/null; then
+        "$python" -c 'import ensurepip' 2>/dev/null || echo python3-venv
+    fi
+    [ "$purpose" = all ] || return 0
     command -v mvn >/dev/null || echo maven
     # Only for tests; its programs are not in PATH.
     [ -x "$(find /usr/lib/postgresql -path '*/bin/initdb' 2>/dev/null | head -n 1)" ] ||
         echo postgresql
     if command -v "$python" >/dev/null; then
-        "$python" -c 'import ensurepip' 2>/dev/null || echo python3-venv
         # The extension does without, but a test program of the native crate links with it.
         "$python" -c 'import sys; from pathlib import Path; from sysconfig import get_config_var as get
 sys.exit(not Path(get("LIBDIR"), get("LDLIBRARY")).exists())' || echo python3-dev
@@ -64,7 +70,9 @@ else
     fi
 fi
 
-if ! command -v java >/dev/null || ! command -v javac >/dev/null; then
+if [ "$purpose" != all ]; then
+    :
+elif ! command -v java >/dev/null || ! command -v javac >/dev/null; then
     complain "there is no JDK $java_needed (java and javac; Spark and the tests run on it). Run:  sudo apt-get install openjdk-$java_needed-jdk-headless"
 else
     jdk=$(javac -version 2>&1 | sed -n 's/^javac \([0-9.]*\).*/\1/p')
