@@ -49,15 +49,16 @@ def run_batches(
 ) -> StreamingQuery:
     """Start a query and wait until it has completed this number of small batches.
 
-    A query that fails is started again some times: Spark's pool may hand it workers that were
-    killed, and waits only 10 s for a new one. The last query has failed too if that does not help.
+    A query that fails is started again for three minutes: Spark's pool may hand it workers that were
+    killed, and Spark gives a new one 10 s to import PySpark from its zip file, which is not enough
+    on a machine with other work. The last query has failed too if that does not help.
     """
-    for _ in range(5):
+    end_s = time.monotonic() + 180
+    while True:
         query = start_query(spark, archive_dir, out, checkpoint, maxMessagesPerTrigger=40)
         wait_for_batches(query, count)
-        if query.isActive:
-            break
-    return query
+        if query.isActive or time.monotonic() > end_s:
+            return query
 
 
 class StreamingJob(Closing):
