@@ -127,7 +127,7 @@ $(STAMPS)/environment: $(STAMPS)/prerequisites pyproject.toml
 $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 	@echo "aerotape: building the native extension (the first time takes some minutes) and installing"
 	@SETUPTOOLS_RUST_CARGO_PROFILE=$(PROFILE) $(PY) -m pip install --quiet --no-build-isolation --editable '.[spark,plot,dev]'
-	@$(PY) -m compileall -q aerotape archive catalog codecs replay spark tools
+	@$(PY) -m compileall -q aerotape archive catalog client codecs entity replay spark tools
 	@touch $@
 
 # Has nothing but what builds a wheel, so that this needs neither root nor a JDK.
