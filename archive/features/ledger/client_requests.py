@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.archive.control.requests.handling import send_failure
 from aerotape.errors import ArchiveError
-from aerotape.waiting import BackgroundTasks, Pause, Task
+from aerotape.waiting import BackgroundTasks, Done, Pause, Task
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
@@ -131,20 +131,16 @@ class ClientRequests:
     def run_alone(self, client: Client, ledger: QualifiedId, task: Task[T]) -> Task[T]:
         """Run a task, to its end, while no other one changes the ledger; return its result."""
         yield from self.lock(ledger)
-        results: list[T] = []
-        failures: list[Exception] = []
+        done = Done[T]()
 
         def change() -> Task[None]:
             try:
-                results.append((yield from task))
+                done.set((yield from task))
             except Exception as error:
-                failures.append(error)
+                done.fail(error)
             finally:
                 self.unlock(ledger)
 
         self._sessions[client].changes.start(change())
-        while not (results or failures):
-            yield Pause()
-        if failures:
-            raise failures[0]
-        return results[0]
+        yield done
+        return done.result

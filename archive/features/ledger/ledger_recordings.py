@@ -24,7 +24,7 @@ from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import ArchiveError, LedgerError, LedgerFencedError, LedgerInUseError
 from aerotape.protocol import NULL_VALUE, ErrorCode
-from aerotape.waiting import Pause, Task, await_future
+from aerotape.waiting import Done, Pause, Task, await_future
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
@@ -253,19 +253,19 @@ class LedgerRecordings:
 
     def sync(self, metadata: LedgerMetadata) -> Task[int]:
         """Force what is recorded from a writer to storage; return its end (LedgerError)."""
-        done: list[tuple[int, str | None]] = []
-        is_requested = self._recordings.request_sync(
-            metadata.recording_id, lambda position, failure: done.append((position, failure))
-        )
+        ledger, synced = metadata.ledger, Done[int]()
+
+        def on_synced(position: int, failure: str | None) -> None:
+            if failure is None:
+                synced.set(position)
+            else:
+                synced.fail(LedgerError(f"ledger {ledger} has failed: {failure}", ledger))
+
+        is_requested = self._recordings.request_sync(metadata.recording_id, on_synced)
         assert is_requested, "a session that records a ledger has a durability"
-        while not done:
-            yield Pause()
-        position, failure = done[0]
-        ledger = metadata.ledger
-        if failure is not None:
-            raise LedgerError(f"ledger {ledger} has failed: {failure}", ledger)
-        yield from self._worker.change(lambda store: store.set_forced(ledger, position))
-        return position
+        yield synced
+        yield from self._worker.change(lambda store: store.set_forced(ledger, synced.result))
+        return synced.result
 
     # ---- the end ------------------------------------------------------------------------------
 
