@@ -17,7 +17,7 @@ from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.segments.moves import SegmentMoves
-from aerotape.archive.recording.storage import StorageGate
+from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
 from aerotape.archive.replication.replications import Replications
@@ -82,7 +82,7 @@ def compose_services(
             )
         )
     naming = config.thread_naming
-    gate = StorageGate(archive_dir, mailbox.wake, naming)
+    changes = CatalogChanges(archive_dir, mailbox.wake, naming)
     locks = SegmentLocks()
     tasks = BackgroundTasks()
     deletions = SegmentDeletions(
@@ -98,7 +98,7 @@ def compose_services(
         catalog=catalog,
         recorder=resources.recorder,
         storage=storage,
-        gate=gate,
+        changes=changes,
         locks=locks,
         files=files,
         session_counter=resources.counters.recording_sessions,
@@ -131,7 +131,7 @@ def compose_services(
         locks=locks,
         files=files,
         deletions=deletions,
-        gate=gate,
+        changes=changes,
         sync=config.file_sync_level > 0,
     )
     removals = Removals(
@@ -152,7 +152,7 @@ def compose_services(
         replications=replications,
         segments=segments,
         removals=removals,
-        gate=gate,
+        changes=changes,
         imports=FileWorker("import", mailbox.wake, naming),
         tasks=tasks,
         features=Features(),

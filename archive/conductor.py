@@ -81,7 +81,7 @@ class Conductor:
         services = compose_services(resources, self._storage, self._files, authorisation)
         self.recordings, self.replays = services.recordings, services.replays
         self._deletions = services.segments.deletions
-        self._replications, self._gate = services.replications, services.gate
+        self._replications, self._changes = services.replications, services.changes
         self._imports = services.imports
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
@@ -101,7 +101,7 @@ class Conductor:
             services.features.add(feature(services, config, self._mailbox.wake))
         # In the order in which they are advanced, and closed.
         self._agents: dict[str, Agent] = {
-            "storage gate": self._gate,
+            "catalog changes": self._changes,
             "replications": self._replications,
             **services.features.agents,
             "recordings": self.recordings,
@@ -161,7 +161,7 @@ class Conductor:
         if begin_ns >= self._mark_file_due_ns:
             self._mark_file_due_ns = begin_ns + MARK_FILE_UPDATE_INTERVAL_MS * 1_000_000
             self._update_mark_file()
-            if self._gate.is_open():
+            if self._changes.does_disk_respond():
                 self._storage.watch()
         self._resources.counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
 
@@ -217,10 +217,8 @@ class Conductor:
                 self.recordings.on_synced(event.recording_id, event.position)
             case _native.TimeIndexFailed():
                 self._on_time_index_failed(event)
-            case _native.ReplayReady(is_answered=True):
-                self.replays.on_answered(event.replay_session_id)
             case _native.ReplayReady():
-                self.replays.on_ready(event.replay_session_id)
+                self.replays.on_ready(event.replay_session_id, is_ok_sent=event.is_answered)
             case _native.ReplayDone():
                 self.replays.on_done(
                     event.replay_session_id, event.position, event.error_code, event.message
@@ -266,7 +264,7 @@ class Conductor:
                     event.recording_id, event.position, event.error_code, event.message
                 )
 
-        self._gate.run(end)
+        self._changes.run_when_disk_responds(end)
 
     def _on_time_index_failed(self, event: _native.TimeIndexFailed) -> None:
         self._errors.record(
@@ -278,9 +276,9 @@ class Conductor:
 
     def _close(self) -> None:
         """Close in order: workers, the sessions that their last events end, the clients."""
-        self._quietly(self._gate.close)
-        while len(self._gate):
-            self._quietly(self._gate.do_work)
+        self._quietly(self._changes.close)
+        while len(self._changes):
+            self._quietly(self._changes.do_work)
         if self.failure is None:
             self._quietly(self._finish_recordings)
         for worker in {self._resources.recorder, self._resources.replayer}:

@@ -168,12 +168,12 @@ class ControlSessionAdapter:
 
     def _handle(self, session: ControlSession, message: Any) -> None:
         """Have a request handled, now or once the disk responds."""
-        gate = self.services.gate
+        changes = self.services.changes
         handle = partial(respond, self.services, session, message)
         if type(message) not in requests.CHANGES:
             handle()
-        elif len(gate) < _MAX_WAITING:
-            gate.run(handle)
+        elif len(changes) < _MAX_WAITING:
+            changes.run_when_disk_responds(handle)
         else:
             session.send_error(
                 message.correlation_id,

@@ -115,7 +115,7 @@ class ResponseSender(ABC):
         """Respond OK to a request, with the id or position that it requested."""
         self._send_response(correlation_id, relevant_id, ControlResponseCode.OK)
 
-    def ok_to_send(
+    def deferred_ok(
         self, correlation_id: int, relevant_id: int
     ) -> tuple[ExclusivePublication, bytes] | None:
         """Return an OK for another thread to send, and where; None while responses are queued."""

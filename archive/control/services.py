@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.removal import Removals
     from aerotape.archive.recording.segments.moves import SegmentMoves
-    from aerotape.archive.recording.storage import StorageGate
+    from aerotape.archive.recording.storage import CatalogChanges
     from aerotape.archive.replay.replay_session import Replays
     from aerotape.archive.replay.tokens import ReplayTokens
     from aerotape.archive.replication.replications import Replications
@@ -43,7 +43,7 @@ class Services:
     replications: Replications
     segments: SegmentMoves
     removals: Removals
-    gate: StorageGate
+    changes: CatalogChanges
     imports: FileWorker
     tasks: BackgroundTasks
     features: Features

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.durability import Durability
-    from aerotape.worker_tasks import TimeIndexTask
 
 _MANY_ANNOUNCED: Final = 256
 
@@ -113,7 +112,7 @@ class Arrival:
     image: Image
     stop_point: StopPoint | None = None
     is_waiting: bool = False
-    prepared: Future[TimeIndexTask | None] | None = None
+    prepared: Future[None] | None = None
 
     def is_over(self, streams: DriverStreams) -> bool:
         """Whether the image need not be recorded, as its stream has no message.

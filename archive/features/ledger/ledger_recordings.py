@@ -286,7 +286,7 @@ class LedgerRecordings:
                 f" {end}: its last entries were not written whole",
             )
             yield from self._worker.change(lambda store: store.lose(ledger, torn_at))
-            yield from self._recordings.gate.await_open()
+            yield from self._recordings.changes.await_disk()
             self._catalog.set_stop_position(recording_id, torn_at)
             yield from self._worker.call(lambda: force_recording(self._archive_dir, recording_id))
             self._sound_ends.pop(recording_id, None)
@@ -371,7 +371,7 @@ class LedgerRecordings:
         yield from self._worker.change(
             lambda store: store.set_replica(ledger, replica, end, forced)
         )
-        yield from self._recordings.gate.await_open()
+        yield from self._recordings.changes.await_disk()
         mark_closed(self._catalog, metadata.recording_id, self._errors, is_closed=is_closed)
 
     def last_entry(self, metadata: LedgerMetadata) -> Task[EntryMark]:
@@ -386,7 +386,7 @@ class LedgerRecordings:
         """Store that a ledger whose recording has stopped is closed; return its last entry."""
         end = yield from self.last_entry(metadata)
         yield from self._worker.change(lambda store: store.set_closed(metadata.ledger, end))
-        yield from self._recordings.gate.await_open()
+        yield from self._recordings.changes.await_disk()
         mark_closed(self._catalog, metadata.recording_id, self._errors)
         return end
 
@@ -398,7 +398,7 @@ class LedgerRecordings:
         """Purge the recording of a ledger, if it has one (ArchiveError)."""
         if not self._catalog.has_recording(metadata.recording_id):
             return
-        yield from self._recordings.gate.await_open()
+        yield from self._recordings.changes.await_disk()
         try:
             yield from await_future(self._purge(metadata.recording_id).counted)
         except ArchiveError as error:
@@ -411,7 +411,7 @@ class LedgerRecordings:
         ledger = metadata.ledger
         # First: less than was on storage would be a loss.
         yield from self._worker.change(lambda store: store.set_forced(ledger, position))
-        yield from self._recordings.gate.await_open()
+        yield from self._recordings.changes.await_disk()
         try:
             yield from await_future(self._truncate(metadata.recording_id, position).deleted)
         except ArchiveError as error:

@@ -35,7 +35,7 @@ def test_routing_does_not_change_the_message(monkeypatch: pytest.MonkeyPatch) ->
         replay_tokens=SimpleNamespace(session=lambda token, _: session if token == 7 else None),
         authorisation=SimpleNamespace(is_authorised=lambda *_: True),
         errors=ErrorLog(),
-        gate=None,
+        changes=None,
     )
     options: dict[str, Any] = dict.fromkeys(("client", "sessions", "authenticator"))
     options["config"] = SimpleNamespace(recording_signals="requester")

@@ -1,4 +1,4 @@
-"""The gate before changes of the catalog."""
+"""Changes of the catalog while the disk does not respond."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aerotape.archive.recording.storage import StorageGate
+from aerotape.archive.recording.storage import CatalogChanges
 
 
 class Disk:
@@ -37,35 +37,35 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 def test_changes_wait_in_their_order(disk: Disk, tmp_path: Path) -> None:
     """Those that come while the disk does not respond are made after the conductor is woken."""
-    gate, made = StorageGate(tmp_path, disk.woken.set), list[int]()
+    changes, made = CatalogChanges(tmp_path, disk.woken.set), list[int]()
     for change in range(3):
-        gate.run(lambda change=change: made.append(change))  # type: ignore[misc]
-        gate.do_work()
+        changes.run_when_disk_responds(lambda change=change: made.append(change))  # type: ignore[misc]
+        changes.do_work()
     assert not made
-    assert len(gate) == 3
+    assert len(changes) == 3
     disk.respond()
-    while gate:
-        gate.do_work()
+    while changes:
+        changes.do_work()
     assert made == [0, 1, 2]
-    gate.close()
+    changes.close()
 
 
-def test_a_closed_gate_is_open(disk: Disk, tmp_path: Path) -> None:
+def test_once_closed_changes_pass(disk: Disk, tmp_path: Path) -> None:
     """After closing, what waits is made by the next step, and later changes at once."""
-    gate, made = StorageGate(tmp_path, disk.woken.set), list[int]()
-    gate.run(lambda: made.append(0))
+    changes, made = CatalogChanges(tmp_path, disk.woken.set), list[int]()
+    changes.run_when_disk_responds(lambda: made.append(0))
     disk.responds.set()
-    gate.close()
-    gate.do_work()
-    gate.run(lambda: made.append(1))
+    changes.close()
+    changes.do_work()
+    changes.run_when_disk_responds(lambda: made.append(1))
     assert made == [0, 1]
 
 
 def test_an_error_is_a_response(tmp_path: Path) -> None:
-    """A directory without a lock file has an open gate."""
-    gate, made = StorageGate(tmp_path, lambda: None), list[int]()
-    gate.run(lambda: made.append(0))
-    while gate:
-        gate.do_work()
+    """A directory without a lock file lets changes pass."""
+    changes, made = CatalogChanges(tmp_path, lambda: None), list[int]()
+    changes.run_when_disk_responds(lambda: made.append(0))
+    while changes:
+        changes.do_work()
     assert made == [0]
-    gate.close()
+    changes.close()
