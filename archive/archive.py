@@ -30,6 +30,7 @@ from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.feature import Feature
 from aerotape.archive.features.entity import EntityFeature
 from aerotape.archive.features.ledger.feature import LedgerFeature
+from aerotape.archive.features.scopes import ScopesFeature
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
@@ -60,7 +61,7 @@ from aerotape.media_driver import (
 from aerotape.protocol import NULL_VALUE
 from aerotape.worker_tasks import WorkerOptions
 
-FEATURES: Final[tuple[type[Feature], ...]] = (LedgerFeature, EntityFeature)
+FEATURES: Final[tuple[type[Feature], ...]] = (LedgerFeature, ScopesFeature, EntityFeature)
 """What an archive has that Aeron Archive has not."""
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
@@ -187,11 +188,14 @@ class Archive(Closing):
                     " give one",
                     "authenticator",
                 )
+            from aerotape.archive.security.permissions import Permissions
             from aerotape.archive.security.users import UsersGuard
             from aerotape.control_address import OwnAddresses
 
             addresses = OwnAddresses(self.control_channel, config.control_addresses)
-            users = UsersGuard(config.users_file, addresses, config.thread_naming)
+            users = UsersGuard(
+                config.users_file, addresses, Permissions(FEATURES), config.thread_naming
+            )
             self._cleanup.callback(users.close)
             authenticator = users
             if not config.authorisation_service_supplier:

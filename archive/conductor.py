@@ -90,6 +90,8 @@ class Conductor:
             errors=self._errors,
             liveness_check_interval_ms=config.session_liveness_check_interval_ns // 1_000_000,
         )
+        for feature in features:
+            services.features.add(feature(services, config, self._mailbox.wake))
         adapter = ControlSessionAdapter(
             config=config,
             client=self._client,
@@ -97,8 +99,6 @@ class Conductor:
             services=services,
             authenticator=GuardedAuthenticator(authenticator, self._errors),
         )
-        for feature in features:
-            services.features.add(feature(services, config, self._mailbox.wake))
         # In the order in which they are advanced, and closed.
         self._agents: dict[str, Agent] = {
             "catalog changes": self._changes,

@@ -59,7 +59,7 @@ class RecordingSession:
 
     Attributes:
         start_position: the recording's, bytes.
-        pending_confirmed: the counter of the confirmed position of a ledger.
+        pending_confirmed: the counter of the confirmed position; None without a durability.
         time_index: for the recorder; None when no time index is written.
         join_position: where in the recording the image begins, bytes: its start position, or the
             stop position that it had before it was extended.

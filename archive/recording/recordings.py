@@ -431,7 +431,7 @@ class Recordings:
         if session.stop_point is None:
             image, channel = session.image, session.subscription.channel
             if session.subscription.durability is not None:
-                settle_ns = 0  # a ledger's writer waits for acknowledgements, not for arrival
+                settle_ns = 0  # its writer waits for acknowledgements, not for arrival
             session.stop(point or self._streams.stop_point(image, channel, settle_ns))
             self._stopping.append(session)
 

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replications import Replications
     from aerotape.catalog.file.catalog import Catalog
+    from aerotape.client.credentials import Login
     from aerotape.qualified_id import QualifiedId
 
 
@@ -118,12 +120,16 @@ class LedgerService:
             truncate=truncate,
             errors=errors,
         )
-        self._followers = Followers(replications, self._recordings, self._worker, errors)
+        login = None
+        if config.mirror_secret_file is not None:
+            login = partial(_login, config.mirror_secret_file)
+        opening = partial(replications.open_session, login=login)
+        self._followers = Followers(replications, login, self._recordings, self._worker, errors)
         self._repairs = Repairs(
             recordings=self._recordings,
             worker=self._worker,
             requests=self.requests,
-            opening=replications.open_mirror,
+            opening=opening,
             replay_channel=config.replication_channel,
             errors=errors,
         )
@@ -131,7 +137,7 @@ class LedgerService:
             recordings=self._recordings,
             worker=self._worker,
             followers=self._followers,
-            opening=replications.open_mirror,
+            opening=opening,
             config=config,
             archive_id=archive_id,
             errors=errors,
@@ -639,3 +645,10 @@ class LedgerService:
         """Return what is known without looking at files."""
         positions = self._recordings.positions(metadata)
         return self._leader.with_quorum(metadata.ledger, positions)
+
+
+def _login(secret_file: Path) -> Login:
+    """Return the credentials for archives that mirror; the file is read for each connection."""
+    from aerotape.client.credentials import Login, user_of_file
+
+    return Login.of(user_of_file(secret_file))

@@ -18,13 +18,13 @@ from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, ErrorCode
 
 
 @pytest.mark.parametrize(
-    ("knows_ledgers", "version"),
-    [(False, PROTOCOL_VERSION), (True, PROTOCOL_VERSION | KNOWS_LEDGERS)],
+    ("capabilities", "version"),
+    [(0, PROTOCOL_VERSION), (KNOWS_LEDGERS, PROTOCOL_VERSION | KNOWS_LEDGERS)],
 )
-def test_the_connect_response_has_session_id_and_version(knows_ledgers: bool, version: int) -> None:
-    """The response has the session id as relevantId, and the archive's version, with a bit for
-    clients that know ledgers only."""
-    rig = ControlSessionRig(knows_ledgers=knows_ledgers)
+def test_the_connect_response_has_session_id_and_version(capabilities: int, version: int) -> None:
+    """The response has the session id as relevantId, and the archive's version, with the bits of
+    features only for clients that ask for them."""
+    rig = ControlSessionRig(capabilities=capabilities)
     rig.work(1)
     assert rig.publication.messages == []
     rig.work(2, 3)

@@ -8,6 +8,7 @@ entries. A member whose log lacks confirmed entries is not followed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
     from aerotape.archive.features.ledger.writer_recording import Client
     from aerotape.archive.replication.replications import Replications
+    from aerotape.client.credentials import Login
     from aerotape.qualified_id import QualifiedId
     from aerotape.waiting import Task
 
@@ -103,6 +105,7 @@ class Followers:
     def __init__(
         self,
         replications: Replications,
+        login: Callable[[], Login] | None,
         recordings: LedgerRecordings,
         worker: LedgerWorker,
         errors: ErrorLog,
@@ -110,6 +113,7 @@ class Followers:
         """Create the service, without any replication."""
         self._errors = errors
         self._replications = replications
+        self._login = login
         self._recordings = recordings
         self._worker = worker
         self._followers: dict[QualifiedId, Follower] = {}
@@ -337,7 +341,7 @@ class Followers:
             src_control_stream_id=source.control_stream_id,
             dst_recording_id=recording_id,
             durability=metadata.durability,
-            is_mirroring=True,
+            login=self._login,
         )
         self._replications.start(replication_id, follower, request)
         while not (follower.is_begun or follower.is_done):

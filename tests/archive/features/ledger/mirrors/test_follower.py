@@ -92,6 +92,7 @@ def test_nothing_confirmed_is_truncated() -> None:
 
     followers = Followers(
         cast(Any, None),
+        None,
         cast(Any, SimpleNamespace(settle=settle, truncate=truncate)),
         cast(Any, SimpleNamespace(call=call)),
         cast(Any, SimpleNamespace(record=lambda what, error: logged.append(str(error)))),
@@ -117,7 +118,7 @@ def test_nothing_confirmed_is_truncated() -> None:
 
 def test_a_leader_is_answered_until_another_one_is_followed() -> None:
     """Its waits end with the request by which it is followed: the log may be another one then."""
-    followers = Followers(*cast(Any, (None, None, None, None)))
+    followers = Followers(*cast(Any, (None,) * 5))
     ledger, leader, other = aerotape.QualifiedId(0, 7), cast(Any, "leader"), cast(Any, "other")
     followers.attach(ledger, leader, 5)
     assert followers.is_attached(ledger, leader, 5)

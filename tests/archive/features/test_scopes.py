@@ -17,7 +17,7 @@ from support.daemon.served import launch
 
 import aerotape
 from aerotape import _native, errors
-from aerotape.archive.control.requests import scopes
+from aerotape.archive.features import scopes
 from aerotape.archive.features.ledger import ledger_worker
 from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.catalog.scope_layout import imported_directory
