@@ -141,9 +141,9 @@ class RecordedSubscriptions:
     streams: DriverStreams
     retry_timeout_ns: int
     announce_timeout_ns: int
-    # Those that clients can find and stop.
+    # Those that clients can find and stop, by channel and stream.
     _by_key: dict[str, RecordedSubscription] = field(default_factory=dict, init=False)
-    # Besides those, the ones whose last sessions are ending.
+    # By the driver's id: those, and stopped ones whose sessions have not ended.
     _by_id: dict[int, RecordedSubscription] = field(default_factory=dict, init=False)
     _pending: list[RecordedSubscription] = field(default_factory=list, init=False)
     _awaiting: list[RecordedSubscription] = field(default_factory=list, init=False)

@@ -164,7 +164,7 @@ def checked_entries(
 
 
 def effective_state(state: int, place: EntryPlace) -> int:
-    """Return the effective state: that of a damaged header counts only if it is a valid one."""
+    """The state of an entry; VALID for a damaged header whose state is not a known value."""
     return RecordingState.VALID if place.damage and state not in _STATES else state
 
 

@@ -169,7 +169,7 @@ def _read(path: Path) -> list[SuspectNote]:
 
 
 def parse_mark(name: str, content: bytes) -> list[SuspectNote]:
-    """Return the notes in the file `name`; one that says so when they cannot be read."""
+    """Parse a file of notes; an unreadable file yields one note that says so."""
     import json
 
     try:

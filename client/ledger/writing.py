@@ -1,8 +1,9 @@
 """Writing to a ledger, for either front end.
 
 An add is acknowledged when the archive's counter of the confirmed (PD_JOURNAL) or the recorded
-position (VD_JOURNAL) passes its entry. A writer on another media driver has no counters; its
-requests are answered when a position is reached.
+position (VD_JOURNAL) passes its entry. Without such a counter, because the writer is on another media
+driver or a quorum of mirrors decides, it sends requests, to which the archive responds once the
+position is reached.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def hash_of_token(ledger: QualifiedId, token: bytes) -> bytes:
 
 
 def check_password(metadata: LedgerMetadata, token: bytes) -> None:
-    """Raise LedgerPasswordError for a token that is not that of the ledger's password."""
+    """Check the token of a password (LedgerPasswordError)."""
     import hmac
 
     ledger, expected = metadata.ledger, metadata.password_hash

@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     from aerotape.qualified_id import QualifiedId
 
 
-# After this time, or up to twice as long, a recovery that another one has fenced is repeated.
+# A recovery that lost to another one is repeated after one to two times this; random, so that two do
+# not fence each other for ever.
 _RETRY_NS: Final = 1_000_000_000
 
 
@@ -318,7 +319,7 @@ class LedgerService:
             yield Pause()
         metadata = yield from self._recordings.metadata(ledger)
         if attach_id is not None and self._followers.is_attached(ledger, client, attach_id):
-            # Its leader counts what this archive has on storage.
+            # The client is the leader: it needs our own synced end, not the quorum's.
             yield from self._recordings.await_known(metadata)
             reached = self._recordings.end(metadata)
         else:

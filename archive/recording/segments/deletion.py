@@ -55,7 +55,7 @@ class Deletion:
         self.deleted: Future[list[str]] = Future()
         for each in (self.counted, self.deleted):
             each.set_running_or_notify_cancel()  # a task that ends does not cancel it
-            # A task that waits for it may have had its turn in this duty cycle.
+            # A waiting task may have been polled already in this duty cycle.
             each.add_done_callback(lambda _: wake())
 
     def begun(self) -> Task[tuple[int, Deletion]]:

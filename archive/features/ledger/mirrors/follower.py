@@ -355,7 +355,7 @@ class Followers:
 
 
 def _opened(metadata: LedgerMetadata) -> LedgerMetadata:
-    """Return the metadata of a ledger as that of an open one: its end was not decided."""
+    """Reopen a ledger that this member closed but no quorum decided."""
     replica = replace(metadata.replica, is_decided=False)
     return replace(
         metadata,

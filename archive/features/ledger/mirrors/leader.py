@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from aerotape.waiting import Task
 
 
-# So long a state without a quorum is not looked up again.
+# After an election without a quorum, wait this long before the next one.
 _RETRY_NS: Final = 5_000_000_000
 
 
@@ -91,7 +91,7 @@ class Leader:
         self._archive_id = archive_id
         self._tasks = BackgroundTasks()
         self._opening = opening
-        # Less than clients wait for a response.
+        # So that our error arrives before the request of a client times out.
         self._timeout_ns = config.connect_timeout_ns * 4 // 5
         self._lookup_timeout_ns = config.connect_timeout_ns // 4
         self._errors = errors
@@ -163,7 +163,7 @@ class Leader:
         found = self._ledgers.get(ledger)
         if found is None:
             return status
-        # A counter of this archive alone would confirm too much.
+        # The counter shows what this archive has synced, not the quorum: clients send requests.
         return replace(
             status,
             confirmed_position=self.confirmed(ledger, status.confirmed_position),

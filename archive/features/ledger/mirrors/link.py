@@ -86,7 +86,7 @@ class MirrorLink:
         self.end_position = self.sync_position = NULL_POSITION
         self.stays = self.closes = False
         self._ledger = ledger
-        # The other positions are synced before they are reported.
+        # Only VD_JOURNAL has recorded positions that are not synced.
         self._is_volatile = kind is LedgerType.VD_JOURNAL
         self._opening = opening
         self._replica = replica
