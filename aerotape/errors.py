@@ -362,7 +362,7 @@ class StorageError(AerotapeError):
 
 
 def reason_of(error: OSError) -> str:
-    """Return why a call has failed; of too many open files with the limit, and what to do."""
+    """Return the reason of a failed call; of too many open files with the limit, and what to do."""
     reason = str(error.strerror)
     if error.errno == errno.EMFILE:
         import resource

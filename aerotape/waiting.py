@@ -35,7 +35,7 @@ SLICE_NS: Final = 50_000_000
 
 
 class ResponseStream(Protocol):
-    """What a task needs of a control session of a client in order to wait for its responses."""
+    """The part of a client's control session that a task needs to wait for responses."""
 
     def ensure_open(self, what: str) -> None:
         """Raise ClosedError when the session has ended."""

@@ -65,7 +65,7 @@ class TimeIndexTask:
 
 @dataclass(slots=True)
 class RecordingTask:
-    """What `SessionWorker.record` records.
+    """The arguments of `SessionWorker.record`.
 
     Attributes:
         start_position: the recording's; writing begins at the image's join position.
@@ -89,7 +89,7 @@ class RecordingTask:
 
 @dataclass(slots=True)
 class ReplayTask:
-    """What `SessionWorker.replay` replays.
+    """The arguments of `SessionWorker.replay`.
 
     Attributes:
         stream_id: of the recorded frames.

@@ -62,7 +62,7 @@ from aerotape.protocol import NULL_VALUE
 from aerotape.worker_tasks import WorkerOptions
 
 FEATURES: Final[tuple[type[Feature], ...]] = (LedgerFeature, ScopesFeature, EntityFeature)
-"""What an archive has that Aeron Archive has not."""
+"""The features of an archive that Aeron Archive does not have."""
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
 
@@ -387,7 +387,7 @@ class Archive(Closing):
 
     @property
     def last_duty_cycle_ns(self) -> int:
-        """When the conductor began its last duty cycle, of `time.monotonic_ns`.
+        """The begin of the conductor's last duty cycle, of `time.monotonic_ns`.
 
         An idle conductor begins one each 0.1 s.
         """

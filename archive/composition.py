@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What an archive has opened when its conductor starts.
+    """The parts that an archive has opened when its conductor starts.
 
     Attributes:
         control_subscriptions: by their registration ids.

@@ -177,7 +177,7 @@ class Conductor:
         self._mark_file_update = self._resources.mark_file_worker.submit(update)
 
     def _timeout_ns(self) -> int:
-        """Return how long to wait for events before the next duty cycle, at most."""
+        """Return the longest time to wait for events before the next duty cycle."""
         timeout_ns = _IDLE_TIMEOUT_NS
         for agent in self._agents.values():
             wanted_ns = agent.wants_within_ns

@@ -77,7 +77,7 @@ class Feature:
 
     @staticmethod
     def holds(recording: RecordingDescriptor) -> str:
-        """Return why retention deletes nothing of a recording, "" if it may. For any thread."""
+        """Return the reason not to delete a recording by retention, or "". For any thread."""
         return ""
 
     @staticmethod
@@ -89,7 +89,7 @@ class Feature:
 def first_hold(
     features: Iterable[Feature | type[Feature]], recording: RecordingDescriptor
 ) -> str:
-    """Return why the first feature that holds a recording does so, "" if none does."""
+    """Return the reason of the first feature that holds a recording, "" if none does."""
     return next((why for each in features if (why := each.holds(recording))), "")
 
 

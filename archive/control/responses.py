@@ -276,7 +276,7 @@ def control_response(
 
 
 def descriptor_prefix(control_session_id: int, correlation_id: int) -> bytes:
-    """Return what precedes bytes DESCRIPTOR_ADDRESS_LENGTH to end of a descriptor in a message.
+    """Return the bytes that precede byte DESCRIPTOR_ADDRESS_LENGTH of a descriptor in a message.
 
     A descriptor is sent as stored in the catalog except for its first two fields, control session
     and correlation id, which have values only on the wire.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a request handler may query and change.
+    """The parts that a request handler may query and change.
 
     Attributes:
         imports: the thread that reads the directories of imported recordings.

@@ -35,7 +35,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 def too_many(count: int, limit: int) -> Refusal | None:
-    """Return why no recording can be added to `count` others; None when one can."""
+    """Return the refusal to add a recording to `count` others; None when one can be added."""
     if count < limit:
         return None
     return (
@@ -53,7 +53,7 @@ def refuse_request(
     is_recorded: bool,
     deleted_to: int | None,
 ) -> Refusal | None:
-    """Return why a recording cannot be extended now; None when it can.
+    """Return the refusal to extend a recording now; None when it can be extended.
 
     Args:
         is_recorded: it is in progress.
@@ -80,7 +80,7 @@ def refuse_request(
 
 
 def refuse_image(image: Image, descriptor: RecordingDescriptor) -> Refusal | None:
-    """Return why an image cannot extend a recording; None when it can."""
+    """Return the refusal to extend a recording by an image; None when it can be extended."""
     for name, value, wanted_name, wanted in (
         ("joinPosition", image.join_position, "stopPosition", descriptor.stop_position),
         ("initialTermId", image.initial_term_id, "initialTermId", descriptor.initial_term_id),

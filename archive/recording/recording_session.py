@@ -89,7 +89,7 @@ class RecordingSession:
 
     @property
     def position(self) -> int:
-        """How far the stream has been recorded, bytes."""
+        """The recorded position, bytes."""
         return self.join_position if self.counter is None else self.counter.get()
 
     @property

@@ -132,7 +132,7 @@ class Recordings:
         return too_many(count, self.config.max_concurrent_recordings)
 
     def _refuse_extension(self, recording_id: int, stream_id: int) -> Refusal | None:
-        """Return why a recording cannot be extended now; None when it can."""
+        """Return the refusal to extend a recording now; None when it can be extended."""
         return refuse_request(
             self.catalog,
             recording_id,

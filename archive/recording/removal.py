@@ -153,7 +153,7 @@ class Removals:
             )
 
     def _why_in_use(self, recording_id: int) -> str:
-        """Return why a recording cannot be purged; empty when it can."""
+        """Return the reason why a recording cannot be purged; empty when it can."""
         # Includes replays to another archive that replicates it.
         if self.replays.is_replayed(recording_id):
             return f"cannot purge recording with active replay {recording_id}"

@@ -108,7 +108,7 @@ def is_out_of_space(error: BaseException | None) -> bool:
 
 
 def why_failed(error: Exception) -> Refusal:
-    """Return why a stream cannot be recorded."""
+    """Return the refusal of a stream that cannot be recorded."""
     what = f"the stream cannot be recorded: {error}"
     if is_out_of_space(error):
         return ErrorCode.STORAGE_SPACE, f"{what}: free space in the archive directory"

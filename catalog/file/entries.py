@@ -126,7 +126,7 @@ def end_of_strings(data: mmap.mmap | bytes, body_offset: int, limit: int) -> int
 
 
 def entry_damage(entry: CatalogEntry) -> str:
-    """Say why an entry cannot be used: it cannot be read or has impossible figures; else ""."""
+    """Describe the damage of an entry: it cannot be read or has impossible figures; else ""."""
     return entry.damage or describe_problem(entry.descriptor)
 
 

@@ -33,7 +33,7 @@ _ReplayMessage = (
 
 @dataclass(frozen=True, slots=True)
 class ReplayTarget:
-    """Where the archive replays to, and what limits it: arguments of `start_replay`."""
+    """The channel and the limits of a replay: arguments of `start_replay`."""
 
     channel: str
     stream_id: int

@@ -29,7 +29,7 @@ POLL_S: Final = 0.02
 _LIST_S: Final = 1.0
 
 From = Literal["beginning", "now"] | Mapping[int, int]
-"""Where a subscription begins: also a mapping of partitions to positions, bytes."""
+"""The begin of a subscription: also a mapping of partitions to positions, bytes."""
 
 
 class Subscription(Iterator[TopicChange], Closing):

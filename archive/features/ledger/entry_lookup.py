@@ -117,7 +117,7 @@ class LedgerRecording:
         return torn_at
 
     def _torn_in(self, begin: int, end: int, forced: int) -> tuple[int | None, bool]:
-        """Return what `torn_at` does for one term, and whether it has a sound entry."""
+        """Return the result of `torn_at` for one term, and whether it has a sound entry."""
         torn_at, is_sound, at = None, False, begin
         try:
             for position, at, entry in self._checked(begin, end):
@@ -171,7 +171,7 @@ class LedgerRecording:
         )
 
     def damaged_end(self, position: int, limit: int) -> int | None:
-        """Return where the entry ends that begins at a position, if it is damaged, bytes.
+        """Return the end of the entry that begins at a position, if it is damaged, bytes.
 
         None if it is sound, or cannot be checked. Raises as `last_entry`.
         """

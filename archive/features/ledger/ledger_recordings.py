@@ -342,7 +342,7 @@ class LedgerRecordings:
         self._growing[metadata.recording_id] = metadata.ledger
 
     def carried_end(self, metadata: LedgerMetadata) -> Task[int]:
-        """Return up to where the entries of a recording show that it is confirmed, bytes."""
+        """Return the position up to which the entries of a recording confirm it, bytes."""
         if metadata.recording_id == NULL_VALUE:
             return 0
         recording, limit = self.recording(metadata), self.end(metadata)
@@ -391,7 +391,7 @@ class LedgerRecordings:
         return end
 
     def start_position(self, recording_id: int) -> int:
-        """Return where a recording begins, bytes."""
+        """Return the start position of a recording, bytes."""
         return self._catalog.descriptor(recording_id).start_position
 
     def purge(self, metadata: LedgerMetadata) -> Task[None]:

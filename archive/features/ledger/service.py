@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from aerotape.qualified_id import QualifiedId
 
 
-# A recovery that lost to another one is repeated after one to two times this; random, so that two do
-# not fence each other for ever.
+# A recovery that lost to another one is repeated after one to two times this: a random time, so
+# that two do not fence each other for ever.
 _RETRY_NS: Final = 1_000_000_000
 
 
@@ -643,7 +643,7 @@ class LedgerService:
         return (yield from self._recordings.find_entries(metadata, positions))
 
     def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
-        """Return what is known without looking at files."""
+        """Return the positions that are known without reading files."""
         positions = self._recordings.positions(metadata)
         return self._leader.with_quorum(metadata.ledger, positions)
 

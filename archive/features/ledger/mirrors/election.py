@@ -1,4 +1,4 @@
-"""How this archive becomes the leader of a ledger: it carries out what an election decides.
+"""The elections of this archive as a leader: it carries out the steps of `protocol/election`.
 
 `protocol.election` has the rules; here are the requests to the other members, and the database.
 """

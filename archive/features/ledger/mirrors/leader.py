@@ -154,7 +154,7 @@ class Leader:
         return own if found is None else max(0, found.leadership.confirmed(own))
 
     def recorded(self, ledger: QualifiedId, own: int) -> int:
-        """Return up to where a quorum has recorded a ledger; `own`: this archive has."""
+        """Return the position up to which a quorum has recorded a ledger; `own`: this archive."""
         found = self._ledgers.get(ledger)
         return own if found is None else max(0, found.leadership.recorded(own))
 

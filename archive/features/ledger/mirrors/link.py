@@ -107,7 +107,7 @@ class MirrorLink:
 
     @property
     def status(self) -> LedgerMirror:
-        """How far the mirror is."""
+        """The positions of the mirror."""
         report = self.report
         error = "" if report.has_adopted else self.failure or ""
         return LedgerMirror(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Damage:
-    """What readers of a ledger have met since the archive was started.
+    """The damage that readers of a ledger have met since the archive was started.
 
     Attributes:
         damaged: ids of the entries that could not be repaired.
@@ -70,7 +70,7 @@ class Repairs:
         self._damage: defaultdict[QualifiedId, Damage] = defaultdict(Damage)
 
     def damage(self, ledger: QualifiedId) -> Damage:
-        """Return what readers of a ledger have met."""
+        """Return the damage that readers of a ledger have met."""
         return self._damage[ledger] if ledger in self._damage else Damage()
 
     def check(self, metadata: LedgerMetadata, entry_id: int, position: int) -> Task[None]:

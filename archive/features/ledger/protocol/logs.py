@@ -1,4 +1,4 @@
-"""Where two logs part, and what of them may be cut.
+"""The position at which two logs differ, and the part of them that may be cut.
 
 One leader writes all entries of an epoch, so two logs that have the last common epoch are the same
 up to where the first of them leaves it.
