@@ -16,7 +16,7 @@ from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.recording.segments.moves import SegmentMoves
+from aerotape.archive.recording.segments.operations import SegmentOperations
 from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
@@ -125,7 +125,7 @@ def compose_services(
         errors=errors,
         next_id=next_id,
     )
-    segments = SegmentMoves(
+    segments = SegmentOperations(
         archive_dir=archive_dir,
         catalog=catalog,
         locks=locks,

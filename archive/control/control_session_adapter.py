@@ -210,7 +210,7 @@ class ControlSessionAdapter:
             now_ms=time.monotonic_ns() // 1_000_000,
         )
         if self.audience is not None:
-            session.broadcast = self.audience.pass_on
+            session.broadcast = self.audience.broadcast
         self.sessions.add(session)
 
     def _source_identity(self, subscription_id: int, session_id: int) -> str:

@@ -150,7 +150,7 @@ class ResponseSender(ABC):
         message = recording_signal(
             self.session_id, correlation_id, recording_id, subscription_id, position, signal
         )
-        self.pass_on(message)
+        self.send(message)
         if self.broadcast is not None:
             self.broadcast(self.session_id, message)
 
@@ -197,11 +197,11 @@ class ResponseSender(ABC):
         code: ControlResponseCode,
         error_message: str = "",
     ) -> None:
-        self.pass_on(
+        self.send(
             control_response(self.session_id, correlation_id, relevant_id, code, error_message)
         )
 
-    def pass_on(self, message: bytes) -> None:
+    def send(self, message: bytes) -> None:
         """Send an encoded message, after those that are queued."""
         if self.is_done or self._publication is None:
             return

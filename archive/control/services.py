@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.file_worker import FileWorker
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.removal import Removals
-    from aerotape.archive.recording.segments.moves import SegmentMoves
+    from aerotape.archive.recording.segments.operations import SegmentOperations
     from aerotape.archive.recording.storage import CatalogChanges
     from aerotape.archive.replay.replay_session import Replays
     from aerotape.archive.replay.tokens import ReplayTokens
@@ -41,7 +41,7 @@ class Services:
     replays: Replays
     replay_tokens: ReplayTokens
     replications: Replications
-    segments: SegmentMoves
+    segments: SegmentOperations
     removals: Removals
     changes: CatalogChanges
     imports: FileWorker

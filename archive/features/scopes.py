@@ -69,7 +69,7 @@ def _list(
             # As a damaged recording of the archive's own, it is left out.
             services.errors.record("imported recording not listed", error)
         for each in descriptors:
-            session.pass_on(
+            session.send(
                 responses.descriptor(session.session_id, request.correlation_id, each.encode())
             )
         if len(descriptors) < request.record_count:

@@ -185,7 +185,7 @@ class Retention:
                 NULL_POSITION,
                 RecordingSignal.DELETE,
             )
-            self.audience.pass_on(NULL_VALUE, message)
+            self.audience.broadcast(NULL_VALUE, message)
 
     def close(self) -> None:
         """Cancel the removals that have not begun yet."""

@@ -15,9 +15,9 @@ from aerotape.errors import ArchiveError
 from aerotape.waiting import BackgroundTasks, Done, Pause, Task
 
 if TYPE_CHECKING:
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
-    from aerotape.archive.features.ledger.writer_recording import Client
     from aerotape.qualified_id import QualifiedId
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class ClientRequests:
         """Create the service, without any request."""
         self._worker = worker
         self._errors = errors
-        self._sessions: defaultdict[Client, _Session] = defaultdict(_Session)
+        self._sessions: defaultdict[ControlSession, _Session] = defaultdict(_Session)
         # Ledgers that a request is changing.
         self._changing: set[QualifiedId] = set()
 
@@ -53,7 +53,7 @@ class ClientRequests:
 
     def begin(
         self,
-        client: Client,
+        client: ControlSession,
         correlation_id: int,
         request: Task[int] | Task[None],
         *,
@@ -109,7 +109,7 @@ class ClientRequests:
 
     def _respond(
         self,
-        client: Client,
+        client: ControlSession,
         correlation_id: int,
         request: Task[int] | Task[None],
         changes: QualifiedId | None,
@@ -128,7 +128,7 @@ class ClientRequests:
         except Exception as error:
             send_failure(client, correlation_id, "request for a ledger", error, self._errors)
 
-    def run_alone(self, client: Client, ledger: QualifiedId, task: Task[T]) -> Task[T]:
+    def run_alone(self, client: ControlSession, ledger: QualifiedId, task: Task[T]) -> Task[T]:
         """Run a task, to its end, while no other one changes the ledger; return its result."""
         yield from self.lock(ledger)
         done = Done[T]()

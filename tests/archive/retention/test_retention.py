@@ -119,7 +119,7 @@ class Rig:
             services=services,
             counters=self.counters,  # type: ignore[arg-type]
             wake=self.woken.set,
-            audience=SimpleNamespace(pass_on=self.on_signal),  # type: ignore[arg-type]
+            audience=SimpleNamespace(broadcast=self.on_signal),  # type: ignore[arg-type]
             monotonic_ns=lambda: self.monotonic_ns,
             epoch_ns=lambda: NOW_NS,
         )

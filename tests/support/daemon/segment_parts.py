@@ -14,7 +14,7 @@ from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.recording.segments.moves import SegmentMoves
+from aerotape.archive.recording.segments.operations import SegmentOperations
 from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.waiting import BackgroundTasks, Task
@@ -44,7 +44,7 @@ class SegmentParts:
             wake=wake,
         )
         self.changes = CatalogChanges(archive_dir, wake)
-        self.moves = SegmentMoves(
+        self.moves = SegmentOperations(
             archive_dir=archive_dir,
             catalog=catalog,
             locks=self.locks,

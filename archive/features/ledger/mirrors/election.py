@@ -178,7 +178,7 @@ class Elections:
             raise fenced(ledger, stored.promised)
         self._followers.stop(ledger)
         if metadata.recording_id != NULL_VALUE:
-            yield from self._recordings.settle(metadata)
+            yield from self._recordings.await_durable_end(metadata)
         return replace(metadata, replica=stored)
 
     @staticmethod

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from aerotape.archive.features.ledger.mirrors.members import Members
-from aerotape.archive.features.ledger.protocol.logs import parting
+from aerotape.archive.features.ledger.protocol.logs import common_end
 from aerotape.archive.features.ledger.protocol.replica import MemberState, MirrorStep
 from aerotape.codecs import entry as entries
 from aerotape.errors import AerotapeError, SegmentError
@@ -149,7 +149,7 @@ class Repairs:
     def _check_same(self, metadata: LedgerMetadata, state: MemberState, end: int) -> None:
         """Refuse a member whose log is not the same up to a position, bytes (SegmentError)."""
         own = MemberState(metadata.replica, self._recordings.end(metadata))
-        same = parting(own, state)
+        same = common_end(own, state)
         if same is None or same < end or state.recording_id == NULL_VALUE:
             raise SegmentError(f"its log is not the same up to position {end}", position=end)
 

@@ -77,15 +77,15 @@ class Replica:
         groups = tuple(tuple(each or own for each in group) for group in self.groups)
         return replace(self, own=own, groups=groups)
 
-    def follow(self, led: Replica) -> Replica:
+    def follow(self, leader: Replica) -> Replica:
         """Return the state that this member stores before it copies the log of its leader."""
         return replace(
             self,
-            own=led.own,
-            groups=led.groups,
-            version=led.version,
-            promised=led.promised,
-            history=led.history,
+            own=leader.own,
+            groups=leader.groups,
+            version=leader.version,
+            promised=leader.promised,
+            history=leader.history,
             is_decided=False,
         )
 

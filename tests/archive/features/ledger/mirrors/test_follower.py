@@ -76,10 +76,10 @@ def test_nothing_confirmed_is_truncated() -> None:
     truncated: list[int] = []
     logged: list[str] = []
 
-    def settle(metadata: LedgerMetadata) -> Task[Any]:
+    def await_durable_end(metadata: LedgerMetadata) -> Task[Any]:
         yield from ()
         return SimpleNamespace(
-            descriptor=SimpleNamespace(stop_position=150), carried_end=lambda end: 120
+            descriptor=SimpleNamespace(stop_position=150), confirmed_end=lambda end: 120
         )
 
     def call(function: Callable[[], int]) -> Task[int]:
@@ -93,7 +93,7 @@ def test_nothing_confirmed_is_truncated() -> None:
     followers = Followers(
         cast(Any, None),
         None,
-        cast(Any, SimpleNamespace(settle=settle, truncate=truncate)),
+        cast(Any, SimpleNamespace(await_durable_end=await_durable_end, truncate=truncate)),
         cast(Any, SimpleNamespace(call=call)),
         cast(Any, SimpleNamespace(record=lambda what, error: logged.append(str(error)))),
     )

@@ -294,7 +294,7 @@ def test_an_internal_error_is_reported_and_logged(
     def fail(*_: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("aerotape.archive.recording.segments.moves.find_detached", fail)
+    monkeypatch.setattr("aerotape.archive.recording.segments.operations.find_detached", fail)
     attach(rig)
     [(kind, _, code, message)] = rig.answers()
     assert (kind, code) == ("error", ErrorCode.GENERIC)

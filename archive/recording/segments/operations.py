@@ -19,7 +19,7 @@ from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import cut_before, hand_over, remove_indexes
+from aerotape.catalog.indexes import cut_before, join_indexes, remove_indexes
 from aerotape.catalog.segment.migrate import (
     SegmentMove,
     base_positions,
@@ -47,7 +47,7 @@ _MAX_SEGMENTS = 1 << 20
 
 
 @dataclass(eq=False, kw_only=True)
-class SegmentMoves:
+class SegmentOperations:
     """Changes of the segments of recordings. For the conductor's thread.
 
     Attributes:
@@ -221,7 +221,7 @@ class SegmentMoves:
                 undo_moves(planned)
                 raise
             moves.extend(planned)
-            hand_over(folder, *entries)
+            join_indexes(folder, *entries)
             return len(moves)
 
         def quarantine_segment() -> None:

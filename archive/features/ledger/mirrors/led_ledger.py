@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aerotape.archive.features.ledger.writer_recording import WriterRecording
 
 
-class MirroredLedger:
+class LedLedger:
     """A ledger with mirrors, from when it has a writer, is looked up or is being closed.
 
     Attributes:
