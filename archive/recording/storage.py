@@ -125,8 +125,8 @@ class CatalogChanges:
     - the end of a recording: `Conductor` (likewise);
     - counters that the driver has added and files that are prepared: `Recordings.do_work`, which
       looks at them once the disk responds (`does_disk_respond`);
-    - a task, before each of its changes: it has waited for other things since it began
-      (`await_disk`).
+    - a task, before each of its changes, because it has waited for other things since it began
+      (`await_disk`; retention, which limits its removals too, by `does_disk_respond`).
     """
 
     wants_within_ns = None

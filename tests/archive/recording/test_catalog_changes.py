@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from aerotape.archive.recording import storage
 from aerotape.archive.recording.storage import CatalogChanges
 
 
@@ -69,3 +71,20 @@ def test_an_error_is_a_response(tmp_path: Path) -> None:
         changes.do_work()
     assert made == [0]
     changes.close()
+
+
+def test_changes_wait_where_the_docstring_says() -> None:
+    """A new caller is added to the list of `CatalogChanges`, or need not wait."""
+    archive = Path(storage.__file__).parents[1]
+    callers: dict[str, set[str]] = {}
+    for path in archive.rglob("*.py"):
+        for name in re.findall(r"changes\.(\w+)\(", path.read_text()):
+            callers.setdefault(name, set()).add(path.stem)
+    assert callers["run_when_disk_responds"] == {
+        "control_session_adapter",
+        "recordings",
+        "conductor",
+    }
+    # The conductor does so before it reads the free space.
+    assert callers["does_disk_respond"] == {"recordings", "retention", "conductor"}
+    assert callers["await_disk"] == {"operations", "replication_session", "ledger_recordings"}
