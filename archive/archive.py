@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeVar
 
 from aerotape import _native
 from aerotape.archive.compaction import compact_at_start
-from aerotape.archive.composition import Resources
+from aerotape.archive.composition import OpenedParts
 from aerotape.archive.conductor import Conductor
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
 from aerotape.archive.config.values import Idle
@@ -269,7 +269,7 @@ class Archive(Closing):
         archive_counters = ArchiveCounters(client, self.archive_id, config)
         errors = ErrorLog(archive_counters.errors, mark_file, mark_file_worker.submit)
         recorder, replayer = self._workers(mailbox, archive_counters)
-        resources = Resources(
+        opened = OpenedParts(
             config=config,
             archive_id=self.archive_id,
             archive_dir=self.archive_dir,
@@ -285,7 +285,7 @@ class Archive(Closing):
             errors=errors,
         )
         self._conductor = Conductor(
-            resources, self._authenticator, self._authorisation_service, FEATURES
+            opened, self._authenticator, self._authorisation_service, FEATURES
         )
         name = thread_name("conductor", config.thread_naming)
         self._thread = threading.Thread(target=self._conduct, args=(name,), name=name, daemon=True)

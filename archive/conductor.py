@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from aerotape import _native
-from aerotape.archive.composition import Resources, compose_services, retention_agent
+from aerotape.archive.composition import OpenedParts, compose_services, retention_agent
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
@@ -49,7 +49,7 @@ class Conductor:
 
     def __init__(
         self,
-        resources: Resources,
+        opened: OpenedParts,
         authenticator: Authenticator,
         authorisation_service: AuthorisationService,
         features: Iterable[type[Feature]],
@@ -61,24 +61,24 @@ class Conductor:
         """
         self.failure: BaseException | None = None
         self.last_cycle_ns = time.monotonic_ns()
-        self._resources = resources
-        self._archive_dir, self._catalog = resources.archive_dir, resources.catalog
-        self._client, self._mailbox = resources.client, resources.mailbox
-        config, self._errors = resources.config, resources.errors
-        self._control_subscriptions = resources.control_subscriptions
+        self._opened = opened
+        self._archive_dir, self._catalog = opened.archive_dir, opened.catalog
+        self._client, self._mailbox = opened.client, opened.mailbox
+        config, self._errors = opened.config, opened.errors
+        self._control_subscriptions = opened.control_subscriptions
         # Received and not handled yet; the loss of the driver may interrupt their handling.
         self._events: deque[_native.Event] = deque()
         self._mark_file_update: Future[None] | None = None
         self._mark_file_due_ns = 0
         self._stopping = False
         self._storage = StorageSpace(
-            resources.archive_dir,
+            opened.archive_dir,
             config.low_storage_space_threshold,
-            resources.counters.low_storage,
+            opened.counters.low_storage,
         )
         self._files = FileWorker("files", self._mailbox.wake, config.thread_naming)
         authorisation = GuardedAuthorisation(authorisation_service, self._errors)
-        services = compose_services(resources, self._storage, self._files, authorisation)
+        services = compose_services(opened, self._storage, self._files, authorisation)
         self.recordings, self.replays = services.recordings, services.replays
         self._deletions = services.segments.deletions
         self._replications, self._changes = services.replications, services.changes
@@ -86,7 +86,7 @@ class Conductor:
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
             replay_tokens=services.replay_tokens,
-            session_counter=resources.counters.control_sessions,
+            session_counter=opened.counters.control_sessions,
             errors=self._errors,
             liveness_check_interval_ms=config.session_liveness_check_interval_ns // 1_000_000,
         )
@@ -107,7 +107,7 @@ class Conductor:
             "recordings": self.recordings,
             "replays": self.replays,
             "background tasks": services.tasks,
-            **retention_agent(resources, services, adapter.audience),
+            **retention_agent(opened, services, adapter.audience),
             "control sessions": self._sessions,
         }
         self._adapter = adapter
@@ -163,7 +163,7 @@ class Conductor:
             self._update_mark_file()
             if self._changes.does_disk_respond():
                 self._storage.watch()
-        self._resources.counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
+        self._opened.counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
 
     def _update_mark_file(self) -> None:
         """Have the activity timestamp stored, unless the last one still waits for the disk."""
@@ -173,8 +173,8 @@ class Conductor:
             error = self._mark_file_update.exception()
             if error is not None:
                 self._errors.record("mark file not updated", error)
-        update = partial(self._resources.mark_file.update_activity, epoch_ms())
-        self._mark_file_update = self._resources.mark_file_worker.submit(update)
+        update = partial(self._opened.mark_file.update_activity, epoch_ms())
+        self._mark_file_update = self._opened.mark_file_worker.submit(update)
 
     def _timeout_ns(self) -> int:
         """Return the longest time to wait for events before the next duty cycle."""
@@ -281,7 +281,7 @@ class Conductor:
             self._quietly(self._changes.do_work)
         if self.failure is None:
             self._quietly(self._finish_recordings)
-        for worker in {self._resources.recorder, self._resources.replayer}:
+        for worker in {self._opened.recorder, self._opened.replayer}:
             self._quietly(worker.close)
         try:
             self._events.extend(self._mailbox.wait())
@@ -303,7 +303,7 @@ class Conductor:
     def _finish_recordings(self) -> None:
         """Record what publications have accepted by now, as a stop of each recording does."""
         self.recordings.stop_all()
-        deadline_ns = time.monotonic_ns() + self._resources.config.message_timeout_ns
+        deadline_ns = time.monotonic_ns() + self._opened.config.message_timeout_ns
         while not self.recordings.is_idle and time.monotonic_ns() < deadline_ns:
             for event in self._mailbox.wait(timeout_ns=SOON_NS):
                 self._dispatch(event)
