@@ -19,7 +19,6 @@ from typing import Any, Final
 from aerotape.clock import epoch_ms
 from aerotape.distinct_error_log import ErrorObservation, read_errors
 from aerotape.errors import AeronError
-from aerotape.formatting import argument
 
 FILE_NAME: Final = "cnc.dat"
 KEY_LENGTH: Final = 112
@@ -148,9 +147,9 @@ class CncFile:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise AeronError(
                 f"no media driver in {self.path.parent}: there is no {FILE_NAME}; give the"
-                f" directory of one that runs ({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
+                " directory of one that runs (aeron_dir, $AERON_DIR)",
                 error.errno or 0,
-            ) from error
+            ).naming("aeron_dir") from error
         except OSError as error:
             raise AeronError(f"cannot read {self.path}: {error.strerror}", error.errno or 0) from (
                 error

@@ -23,7 +23,7 @@ OnSynced = Callable[[int, "str | None"], None]
 
 @dataclass(frozen=True)
 class Durability:
-    """When the recorder makes a recording durable, and the key of the counter that shows it.
+    """The rule by which a recording is made durable, and the key of the counter that shows it.
 
     The position counter of the recording is at what has been written, and a second counter, the
     confirmed position (`CounterType.CONFIRMED_POSITION`), at what is durable.

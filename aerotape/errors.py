@@ -11,7 +11,7 @@ import enum
 import errno
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from aerotape.url_path import named_path
 
@@ -23,7 +23,19 @@ _UNKNOWN_RECORDING = 5
 
 
 class AerotapeError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Attributes:
+        arguments: the arguments of Python functions that the message names, as it names them; a
+            command names its options instead (`tools/_cli/option_names.py`).
+    """
+
+    arguments: tuple[str, ...] = ()
+
+    def naming(self, *arguments: str) -> Self:
+        """Set `arguments` and return this error."""
+        self.arguments = arguments
+        return self
 
 
 class ConfigurationError(AerotapeError):
@@ -350,7 +362,7 @@ class StorageError(AerotapeError):
 
 
 def reason_of(error: OSError) -> str:
-    """Return why a call has failed; of too many open files with the limit, and what to do."""
+    """Return the reason of a failed call; of too many open files with the limit, and what to do."""
     reason = str(error.strerror)
     if error.errno == errno.EMFILE:
         import resource

@@ -1,10 +1,8 @@
-"""Text for messages: numbers with units, escaped text, names of arguments and options."""
+"""Text for messages: numbers with units, escaped text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from enum import Enum
 from operator import attrgetter
 from typing import Final
@@ -14,22 +12,6 @@ _DECIMAL: Final = ("", "k", "M", "G", "T", "P", "E")
 # What `surrogateescape` decodes a byte to.
 _NOT_UTF8: Final = {0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)}
 _TEXT_PART: Final = 1 << 12
-_NAMES_OPTIONS: Final = ContextVar("names_options", default=False)
-
-
-@contextmanager
-def naming_options() -> Iterator[None]:
-    """Name the options of commands in messages, not the arguments of Python functions."""
-    token = _NAMES_OPTIONS.set(True)
-    try:
-        yield
-    finally:
-        _NAMES_OPTIONS.reset(token)
-
-
-def argument(name: str, option: str) -> str:
-    """Return the name of an argument in Python, of an option within a command."""
-    return option if _NAMES_OPTIONS.get() else name
 
 
 def not_installed(module: str, extra: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from aerotape import _native
 from aerotape.context import Closing
 from aerotape.errors import AeronError, ConfigurationError
-from aerotape.formatting import argument, shown
+from aerotape.formatting import shown
 
 # AERONCLIENT_ERROR_DRIVER_TIMEOUT of aeronc.h.
 CLIENT_ERROR_DRIVER_TIMEOUT: Final = -1000
@@ -103,7 +103,6 @@ def await_driver(aeron_dir: str, timeout_ns: int, silence_ns: int | None = None)
 
 def _driver_problem(aeron_dir: str, silence_ns: int | None, waited: str) -> AeronError | None:
     """Return the error for a driver that does not run yet; None if it does."""
-    names = argument("aeron_dir", "--aeron-dir")
     file = Path(aeron_dir) / "cnc.dat"
     try:
         is_there = file.stat().st_size > 0
@@ -112,18 +111,18 @@ def _driver_problem(aeron_dir: str, silence_ns: int | None, waited: str) -> Aero
     except NotADirectoryError:
         raise AeronError(
             f"no media driver in {aeron_dir}: it is not a directory; give that of one that runs "
-            f"({names}, $AERON_DIR)",
+            "(aeron_dir, $AERON_DIR)",
             errno.ENOTDIR,
-        ) from None
+        ).naming("aeron_dir") from None
     except (OSError, ValueError):  # the native client reports it
         return None
     if not is_there:
-        wait = "" if waited else argument("", " wait for it with --wait,")
         return AeronError(
-            f"no media driver in {aeron_dir}{waited}: start one,{wait} or give the directory of "
-            f"the one that runs ({names}, $AERON_DIR)",
+            f"no media driver in {aeron_dir}{waited}: start one,"
+            f"{'' if waited else ' wait for it with start_timeout_ns,'} or give the directory of "
+            "the one that runs (aeron_dir, $AERON_DIR)",
             CLIENT_ERROR_DRIVER_TIMEOUT,
-        )
+        ).naming("aeron_dir", "start_timeout_ns")
     if not os.access(file, os.R_OK | os.W_OK):
         raise AeronError(
             f"no permission to use the media driver in {aeron_dir}: run as its user, or give this "
@@ -176,13 +175,11 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
     except AeronError as error:
         if error.code != errno.EBUSY and "Active media driver" not in str(error):
             raise
-        use_it = argument('driver="external"', "`--driver external`")
         raise AeronError(
             f"a media driver runs in {aeron_dir} already, or did until a few seconds "
-            f"ago: use that one ({use_it}) or another directory "
-            f"({argument('aeron_dir', '--aeron-dir')})",
+            'ago: use that one (driver="external") or another directory (aeron_dir)',
             error.code,
-        ) from error
+        ).naming('driver="external"', "aeron_dir") from error
 
 
 def text_of(value: object) -> str:

@@ -35,7 +35,7 @@ SLICE_NS: Final = 50_000_000
 
 
 class ResponseStream(Protocol):
-    """What a task needs of a control session of a client in order to wait for its responses."""
+    """The part of a client's control session that a task needs to wait for responses."""
 
     def ensure_open(self, what: str) -> None:
         """Raise ClosedError when the session has ended."""
@@ -231,7 +231,40 @@ class Attempt(Generic[T]):
         return True
 
 
-Wait = Pause | Responses | Fragments | CounterValue | Until[Any] | Attempt[Any]
+class Done(Generic[T]):
+    """The end of work that other code of the same thread continues and reports, once.
+
+    Attributes:
+        result: what it has returned.
+        every_ns: between two looks, where nothing else decides.
+    """
+
+    __slots__ = ("_failure", "_is_over", "result")
+
+    every_ns: Final = SOON_NS
+    result: T
+
+    def __init__(self) -> None:
+        self._failure: Exception | None = None
+        self._is_over = False
+
+    def set(self, result: T) -> None:
+        """Report the result."""
+        self.result = result
+        self._is_over = True
+
+    def fail(self, failure: Exception) -> None:
+        """Report an error, which is raised in the task that waits."""
+        self._failure = failure
+
+    def is_over(self) -> bool:
+        """Whether the work has ended; raises what it has raised."""
+        if self._failure is not None:
+            raise self._failure
+        return self._is_over
+
+
+Wait = Pause | Responses | Fragments | CounterValue | Until[Any] | Attempt[Any] | Done[Any]
 Task = Generator[Wait, None, T]
 
 
@@ -292,7 +325,7 @@ def _block(wait: Wait) -> None:
             wait.take(wait.timeout_ns)
         case Pause():
             time.sleep(max(wait.deadline_ns - time.monotonic_ns(), 0) / 1e9)
-        case Until():
+        case Until() | Done():
             while not wait.is_over():
                 time.sleep(wait.every_ns / 1e9)
         case _:
@@ -339,8 +372,8 @@ class Running(Generic[T]):
 
     @property
     def is_pausing(self) -> bool:
-        """Whether it waits for a time."""
-        return not self.is_done and isinstance(self._wait, Pause)
+        """Whether it waits for a time, or for other tasks, which do not wake its owner."""
+        return not self.is_done and isinstance(self._wait, Pause | Done)
 
     def close(self) -> None:
         """Cancel the task. Idempotent."""
@@ -365,7 +398,7 @@ class BackgroundTasks:
 
     @property
     def wants_within_ns(self) -> int | None:
-        """As `Agent.wants_within_ns`: a task pauses; what others wait for wakes the conductor."""
+        """As `Agent.wants_within_ns`: a task pauses; the waits of others wake the conductor."""
         return SOON_NS if any(each.is_pausing for each in self._tasks) else None
 
     def do_work(self) -> None:

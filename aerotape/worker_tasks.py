@@ -65,7 +65,7 @@ class TimeIndexTask:
 
 @dataclass(slots=True)
 class RecordingTask:
-    """What `SessionWorker.record` records.
+    """The arguments of `SessionWorker.record`.
 
     Attributes:
         start_position: the recording's; writing begins at the image's join position.
@@ -89,7 +89,7 @@ class RecordingTask:
 
 @dataclass(slots=True)
 class ReplayTask:
-    """What `SessionWorker.replay` replays.
+    """The arguments of `SessionWorker.replay`.
 
     Attributes:
         stream_id: of the recorded frames.
@@ -97,8 +97,8 @@ class ReplayTask:
         limit_counter: makes the replay follow: the position counter of a live recording, or
             (counter id, registration id) of a bound.
         file_io_max_length: longest read, if it is less than the worker's.
-        answer: a publication and the response that is sent on it when all checks have passed,
-            where that can be done at once.
+        answer: a publication and the OK that is sent on it when all checks have passed; None:
+            the conductor sends it.
         archive_dir: of the segment files; the worker's when None.
     """
 

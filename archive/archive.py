@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeVar
 
 from aerotape import _native
 from aerotape.archive.compaction import compact_at_start
-from aerotape.archive.composition import Resources
+from aerotape.archive.composition import OpenedParts
 from aerotape.archive.conductor import Conductor
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
 from aerotape.archive.config.values import Idle
@@ -30,6 +30,7 @@ from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.feature import Feature
 from aerotape.archive.features.entity import EntityFeature
 from aerotape.archive.features.ledger.feature import LedgerFeature
+from aerotape.archive.features.scopes import ScopesFeature
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
@@ -60,8 +61,8 @@ from aerotape.media_driver import (
 from aerotape.protocol import NULL_VALUE
 from aerotape.worker_tasks import WorkerOptions
 
-FEATURES: Final[tuple[type[Feature], ...]] = (LedgerFeature, EntityFeature)
-"""What an archive has that Aeron Archive has not."""
+FEATURES: Final[tuple[type[Feature], ...]] = (LedgerFeature, ScopesFeature, EntityFeature)
+"""The features of an archive that Aeron Archive does not have."""
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
 
@@ -187,11 +188,14 @@ class Archive(Closing):
                     " give one",
                     "authenticator",
                 )
+            from aerotape.archive.security.permissions import Permissions
             from aerotape.archive.security.users import UsersGuard
             from aerotape.control_address import OwnAddresses
 
             addresses = OwnAddresses(self.control_channel, config.control_addresses)
-            users = UsersGuard(config.users_file, addresses, config.thread_naming)
+            users = UsersGuard(
+                config.users_file, addresses, Permissions(FEATURES), config.thread_naming
+            )
             self._cleanup.callback(users.close)
             authenticator = users
             if not config.authorisation_service_supplier:
@@ -265,7 +269,7 @@ class Archive(Closing):
         archive_counters = ArchiveCounters(client, self.archive_id, config)
         errors = ErrorLog(archive_counters.errors, mark_file, mark_file_worker.submit)
         recorder, replayer = self._workers(mailbox, archive_counters)
-        resources = Resources(
+        opened = OpenedParts(
             config=config,
             archive_id=self.archive_id,
             archive_dir=self.archive_dir,
@@ -281,7 +285,7 @@ class Archive(Closing):
             errors=errors,
         )
         self._conductor = Conductor(
-            resources, self._authenticator, self._authorisation_service, FEATURES
+            opened, self._authenticator, self._authorisation_service, FEATURES
         )
         name = thread_name("conductor", config.thread_naming)
         self._thread = threading.Thread(target=self._conduct, args=(name,), name=name, daemon=True)
@@ -383,7 +387,7 @@ class Archive(Closing):
 
     @property
     def last_duty_cycle_ns(self) -> int:
-        """When the conductor began its last duty cycle, of `time.monotonic_ns`.
+        """The begin of the conductor's last duty cycle, of `time.monotonic_ns`.
 
         An idle conductor begins one each 0.1 s.
         """

@@ -16,8 +16,8 @@ from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.recording.segments.moves import SegmentMoves
-from aerotape.archive.recording.storage import StorageGate
+from aerotape.archive.recording.segments.operations import SegmentOperations
+from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
 from aerotape.archive.replication.replications import Replications
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resources:
-    """What an archive has opened when its conductor starts.
+class OpenedParts:
+    """The parts that an archive has opened when its conductor starts.
 
     Attributes:
         control_subscriptions: by their registration ids.
@@ -63,7 +63,7 @@ class Resources:
 
 
 def compose_services(
-    resources: Resources,
+    opened: OpenedParts,
     storage: StorageSpace,
     files: FileWorker,
     authorisation: GuardedAuthorisation,
@@ -73,16 +73,16 @@ def compose_services(
     Raises:
         AeronError: the driver refuses the channel of the recording events.
     """
-    config, client, mailbox = resources.config, resources.client, resources.mailbox
-    archive_dir, catalog, errors = resources.archive_dir, resources.catalog, resources.errors
+    config, client, mailbox = opened.config, opened.client, opened.mailbox
+    archive_dir, catalog, errors = opened.archive_dir, opened.catalog, opened.errors
     if config.recording_events_enabled:
-        resources.recorder.publish_events(
+        opened.recorder.publish_events(
             client.add_exclusive_publication(
                 config.recording_events_channel, config.recording_events_stream_id
             )
         )
     naming = config.thread_naming
-    gate = StorageGate(archive_dir, mailbox.wake, naming)
+    changes = CatalogChanges(archive_dir, mailbox.wake, naming)
     locks = SegmentLocks()
     tasks = BackgroundTasks()
     deletions = SegmentDeletions(
@@ -91,47 +91,47 @@ def compose_services(
     deletions.delete_left_over(archive_dir, catalog.purged_ids())
     recordings = Recordings(
         config=config,
-        archive_id=resources.archive_id,
+        archive_id=opened.archive_id,
         archive_dir=archive_dir,
         client=client,
         mailbox=mailbox,
         catalog=catalog,
-        recorder=resources.recorder,
+        recorder=opened.recorder,
         storage=storage,
-        gate=gate,
+        changes=changes,
         locks=locks,
         files=files,
-        session_counter=resources.counters.recording_sessions,
+        session_counter=opened.counters.recording_sessions,
         errors=errors,
     )
     replays = Replays(
         config=config,
-        archive_id=resources.archive_id,
+        archive_id=opened.archive_id,
         client=client,
         catalog=catalog,
         recordings=recordings,
-        replayer=resources.replayer,
-        session_counter=resources.counters.replay_sessions,
+        replayer=opened.replayer,
+        session_counter=opened.counters.replay_sessions,
         errors=errors,
         deleted_up_to=locks.deleted_to,
     )
     next_id = itertools.count(random.SystemRandom().randrange(1 << 31)).__next__
     replications = Replications(
         config=config,
-        archive_id=resources.archive_id,
+        archive_id=opened.archive_id,
         client=client,
         catalog=catalog,
         recordings=recordings,
         errors=errors,
         next_id=next_id,
     )
-    segments = SegmentMoves(
+    segments = SegmentOperations(
         archive_dir=archive_dir,
         catalog=catalog,
         locks=locks,
         files=files,
         deletions=deletions,
-        gate=gate,
+        changes=changes,
         sync=config.file_sync_level > 0,
     )
     removals = Removals(
@@ -143,7 +143,7 @@ def compose_services(
         segments=segments,
     )
     return Services(
-        archive_id=resources.archive_id,
+        archive_id=opened.archive_id,
         archive_dir=archive_dir,
         catalog=catalog,
         recordings=recordings,
@@ -152,7 +152,7 @@ def compose_services(
         replications=replications,
         segments=segments,
         removals=removals,
-        gate=gate,
+        changes=changes,
         imports=FileWorker("import", mailbox.wake, naming),
         tasks=tasks,
         features=Features(),
@@ -163,10 +163,10 @@ def compose_services(
 
 
 def retention_agent(
-    resources: Resources, services: Services, audience: SignalAudience | None
+    opened: OpenedParts, services: Services, audience: SignalAudience | None
 ) -> dict[str, Agent]:
     """Return the agent that applies the retention policy, if there is one."""
-    config = resources.config
+    config = opened.config
     if config.retention_file is None:
         return {}
     from aerotape.archive.retention.retention import Retention
@@ -175,8 +175,8 @@ def retention_agent(
         policy_file=config.retention_file,
         interval_ns=config.retention_interval_ns,
         services=services,
-        counters=resources.counters.retention,
-        wake=resources.mailbox.wake,
+        counters=opened.counters.retention,
+        wake=opened.mailbox.wake,
         audience=audience,
         naming=config.thread_naming,
     )

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from aerotape import _native
-from aerotape.archive.composition import Resources, compose_services, retention_agent
+from aerotape.archive.composition import OpenedParts, compose_services, retention_agent
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
@@ -49,7 +49,7 @@ class Conductor:
 
     def __init__(
         self,
-        resources: Resources,
+        opened: OpenedParts,
         authenticator: Authenticator,
         authorisation_service: AuthorisationService,
         features: Iterable[type[Feature]],
@@ -61,35 +61,37 @@ class Conductor:
         """
         self.failure: BaseException | None = None
         self.last_cycle_ns = time.monotonic_ns()
-        self._resources = resources
-        self._archive_dir, self._catalog = resources.archive_dir, resources.catalog
-        self._client, self._mailbox = resources.client, resources.mailbox
-        config, self._errors = resources.config, resources.errors
-        self._control_subscriptions = resources.control_subscriptions
+        self._opened = opened
+        self._archive_dir, self._catalog = opened.archive_dir, opened.catalog
+        self._client, self._mailbox = opened.client, opened.mailbox
+        config, self._errors = opened.config, opened.errors
+        self._control_subscriptions = opened.control_subscriptions
         # Received and not handled yet; the loss of the driver may interrupt their handling.
         self._events: deque[_native.Event] = deque()
         self._mark_file_update: Future[None] | None = None
         self._mark_file_due_ns = 0
         self._stopping = False
         self._storage = StorageSpace(
-            resources.archive_dir,
+            opened.archive_dir,
             config.low_storage_space_threshold,
-            resources.counters.low_storage,
+            opened.counters.low_storage,
         )
         self._files = FileWorker("files", self._mailbox.wake, config.thread_naming)
         authorisation = GuardedAuthorisation(authorisation_service, self._errors)
-        services = compose_services(resources, self._storage, self._files, authorisation)
+        services = compose_services(opened, self._storage, self._files, authorisation)
         self.recordings, self.replays = services.recordings, services.replays
         self._deletions = services.segments.deletions
-        self._replications, self._gate = services.replications, services.gate
+        self._replications, self._changes = services.replications, services.changes
         self._imports = services.imports
         self._sessions = ControlSessions(
             subscriptions=self._control_subscriptions,
             replay_tokens=services.replay_tokens,
-            session_counter=resources.counters.control_sessions,
+            session_counter=opened.counters.control_sessions,
             errors=self._errors,
             liveness_check_interval_ms=config.session_liveness_check_interval_ns // 1_000_000,
         )
+        for feature in features:
+            services.features.add(feature(services, config, self._mailbox.wake))
         adapter = ControlSessionAdapter(
             config=config,
             client=self._client,
@@ -97,17 +99,15 @@ class Conductor:
             services=services,
             authenticator=GuardedAuthenticator(authenticator, self._errors),
         )
-        for feature in features:
-            services.features.add(feature(services, config, self._mailbox.wake))
         # In the order in which they are advanced, and closed.
         self._agents: dict[str, Agent] = {
-            "storage gate": self._gate,
+            "catalog changes": self._changes,
             "replications": self._replications,
             **services.features.agents,
             "recordings": self.recordings,
             "replays": self.replays,
             "background tasks": services.tasks,
-            **retention_agent(resources, services, adapter.audience),
+            **retention_agent(opened, services, adapter.audience),
             "control sessions": self._sessions,
         }
         self._adapter = adapter
@@ -161,9 +161,9 @@ class Conductor:
         if begin_ns >= self._mark_file_due_ns:
             self._mark_file_due_ns = begin_ns + MARK_FILE_UPDATE_INTERVAL_MS * 1_000_000
             self._update_mark_file()
-            if self._gate.is_open():
+            if self._changes.does_disk_respond():
                 self._storage.watch()
-        self._resources.counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
+        self._opened.counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
 
     def _update_mark_file(self) -> None:
         """Have the activity timestamp stored, unless the last one still waits for the disk."""
@@ -173,11 +173,11 @@ class Conductor:
             error = self._mark_file_update.exception()
             if error is not None:
                 self._errors.record("mark file not updated", error)
-        update = partial(self._resources.mark_file.update_activity, epoch_ms())
-        self._mark_file_update = self._resources.mark_file_worker.submit(update)
+        update = partial(self._opened.mark_file.update_activity, epoch_ms())
+        self._mark_file_update = self._opened.mark_file_worker.submit(update)
 
     def _timeout_ns(self) -> int:
-        """Return how long to wait for events before the next duty cycle, at most."""
+        """Return the longest time to wait for events before the next duty cycle."""
         timeout_ns = _IDLE_TIMEOUT_NS
         for agent in self._agents.values():
             wanted_ns = agent.wants_within_ns
@@ -217,10 +217,8 @@ class Conductor:
                 self.recordings.on_synced(event.recording_id, event.position)
             case _native.TimeIndexFailed():
                 self._on_time_index_failed(event)
-            case _native.ReplayReady(is_answered=True):
-                self.replays.on_answered(event.replay_session_id)
             case _native.ReplayReady():
-                self.replays.on_ready(event.replay_session_id)
+                self.replays.on_ready(event.replay_session_id, is_ok_sent=event.is_answered)
             case _native.ReplayDone():
                 self.replays.on_done(
                     event.replay_session_id, event.position, event.error_code, event.message
@@ -266,7 +264,7 @@ class Conductor:
                     event.recording_id, event.position, event.error_code, event.message
                 )
 
-        self._gate.run(end)
+        self._changes.run_when_disk_responds(end)
 
     def _on_time_index_failed(self, event: _native.TimeIndexFailed) -> None:
         self._errors.record(
@@ -278,12 +276,12 @@ class Conductor:
 
     def _close(self) -> None:
         """Close in order: workers, the sessions that their last events end, the clients."""
-        self._quietly(self._gate.close)
-        while len(self._gate):
-            self._quietly(self._gate.do_work)
+        self._quietly(self._changes.close)
+        while len(self._changes):
+            self._quietly(self._changes.do_work)
         if self.failure is None:
             self._quietly(self._finish_recordings)
-        for worker in {self._resources.recorder, self._resources.replayer}:
+        for worker in {self._opened.recorder, self._opened.replayer}:
             self._quietly(worker.close)
         try:
             self._events.extend(self._mailbox.wait())
@@ -305,7 +303,7 @@ class Conductor:
     def _finish_recordings(self) -> None:
         """Record what publications have accepted by now, as a stop of each recording does."""
         self.recordings.stop_all()
-        deadline_ns = time.monotonic_ns() + self._resources.config.message_timeout_ns
+        deadline_ns = time.monotonic_ns() + self._opened.config.message_timeout_ns
         while not self.recordings.is_idle and time.monotonic_ns() < deadline_ns:
             for event in self._mailbox.wait(timeout_ns=SOON_NS):
                 self._dispatch(event)

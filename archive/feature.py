@@ -6,9 +6,9 @@ is, as everywhere in Aeron, a recording that continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from aerotape.codecs.runtime import Message
 
@@ -23,15 +23,30 @@ Handler = Callable[["Services", "ControlSession", Any], None]
 Handlers = Mapping[type[Message], Handler]
 
 
+class Schema(Protocol):
+    """A module with the codecs of a schema (`codecs/generated/`)."""
+
+    SCHEMA_ID: int
+
+    def decode(self, payload: bytes, /) -> Message: ...
+
+
 class Feature:
     """A feature of an archive; each method may be overridden. For the conductor's thread.
 
     Attributes:
         fragment: contained in each channel that has a meaning for the feature, which is not
             called for others.
+        messages: the schema of the requests that it adds.
+        capability: the bit of the version in which a client asks for it and the archive responds
+            that it has it.
+        roles: the requests that users may send who are not administrators, by the role.
     """
 
-    fragment: str
+    fragment: ClassVar[str] = ""
+    messages: ClassVar[Schema | None] = None
+    capability: ClassVar[int] = 0
+    roles: ClassVar[Mapping[str, Collection[type[Message]]]] = {}
 
     def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
         """Create it when the archive starts.
@@ -62,7 +77,7 @@ class Feature:
 
     @staticmethod
     def holds(recording: RecordingDescriptor) -> str:
-        """Return why retention deletes nothing of a recording, "" if it may. For any thread."""
+        """Return the reason not to delete a recording by retention, or "". For any thread."""
         return ""
 
     @staticmethod
@@ -74,7 +89,7 @@ class Feature:
 def first_hold(
     features: Iterable[Feature | type[Feature]], recording: RecordingDescriptor
 ) -> str:
-    """Return why the first feature that holds a recording does so, "" if none does."""
+    """Return the reason of the first feature that holds a recording, "" if none does."""
     return next((why for each in features if (why := each.holds(recording))), "")
 
 
@@ -84,12 +99,17 @@ class Features:
     def __init__(self) -> None:
         """Create it without features."""
         self._features: list[Feature] = []
+        self.schemas: dict[int, Schema] = {}
+        self.capabilities = 0
         self.handlers: dict[type[Message], Handler] = {}
         self.agents: dict[str, Agent] = {}
 
     def add(self, feature: Feature) -> None:
         """Add a feature."""
         self._features.append(feature)
+        if feature.messages is not None:
+            self.schemas[feature.messages.SCHEMA_ID] = feature.messages
+        self.capabilities |= feature.capability
         self.handlers.update(feature.handlers)
         self.agents.update(feature.agents)
 

@@ -64,7 +64,7 @@ class Child(Closing):
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
     def wake_ups(self) -> int:
-        """How often its threads have begun to run after waiting (voluntary context switches)."""
+        """The number of times that its threads began to run after waiting (context switches)."""
         statuses = Path(f"/proc/{self.pid}/task").glob("*/status")
         found = (
             re.search(r"^voluntary_ctxt_switches:\s+(\d+)", each.read_text(), re.MULTILINE)

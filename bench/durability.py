@@ -117,7 +117,7 @@ def sync_files(folder: Path, files: int, length: int, seconds: float) -> dict[st
 
 
 def measure_disk(folder: Path, volume: int, length: int) -> dict[str, float]:
-    """Return what the disk can do, by name."""
+    """Return the figures of the disk, by name."""
     figures = {
         f"sequential_{name}_mb_per_s": sequential_mb_per_s(
             folder / "sequential", volume, is_synced=is_synced

@@ -134,7 +134,7 @@ def rates_row(rounds: Mapping[str, Sequence[tuple[float, float]]]) -> dict[str, 
 
 
 class Machine(NamedTuple):
-    """What the whole machine did since the last reading, in cores of processor time.
+    """The processor time of the whole machine since the last reading, in cores.
 
     Attributes:
         busy: all programs and the kernel.

@@ -45,7 +45,7 @@ class Run:
         self.location = SourceLocation.REMOTE if kind == "udp" else SourceLocation.LOCAL
 
     def _send_and_stop(self, channel: str, wait_s: float = 0.0) -> tuple[int, int]:
-        """Return where the publication began, and up to where it has accepted messages."""
+        """Return the start of the publication, and the end of the messages that it has accepted."""
         add = self.client.aeron.add_exclusive_publication
         with add(channel, self.stream_id) as publication:
             begin = publication.position

@@ -61,12 +61,12 @@ class RecordingDescriptor:
 
     @property
     def start_time(self) -> datetime | None:
-        """When recording started, in UTC; None if the descriptor has no possible time."""
+        """The time at which recording started, in UTC; None if the descriptor has none."""
         return datetime_of_ms(self.start_timestamp_ms)
 
     @property
     def stop_time(self) -> datetime | None:
-        """When it stopped, in UTC; None while it is active."""
+        """The time at which it stopped, in UTC; None while it is active."""
         return datetime_of_ms(self.stop_timestamp_ms)
 
     def encode(self) -> bytes:
@@ -193,7 +193,7 @@ def extension_channel(recording: RecordingDescriptor, channel: str) -> str:
 
 
 def describe_problem(descriptor: RecordingDescriptor) -> str:
-    """Say what makes a descriptor's figures impossible; empty when they can be."""
+    """Describe impossible figures of a descriptor; empty when they are possible."""
     problem = lengths_problem(descriptor.term_buffer_length, descriptor.segment_file_length)
     if problem:
         return problem
@@ -216,7 +216,7 @@ def describe_problem(descriptor: RecordingDescriptor) -> str:
 
 @lru_cache(maxsize=64)
 def lengths_problem(term_buffer_length: int, segment_file_length: int) -> str:
-    """Say what makes these lengths impossible, which many recordings have in common."""
+    """Describe impossible lengths, which many recordings have in common."""
     for name, value in (
         ("term buffer length", term_buffer_length),
         ("segment file length", segment_file_length),

@@ -98,7 +98,7 @@ class StoredRecording:
 
     @property
     def damage(self) -> str:
-        """Why it cannot be read: its entry in the catalog is damaged. "" when it is not."""
+        """The damage of its entry in the catalog, which prevents reading; "" without damage."""
         return entry_damage(self.entry)
 
     def check(self) -> None:
@@ -139,11 +139,11 @@ class StoredRecording:
 
     @cached_property
     def time_index(self) -> TimeIndex:
-        """When what was recorded, as far as is known (errors as `recorded_position`)."""
+        """The known times of its positions (errors as `recorded_position`)."""
         return TimeIndex.of(self)
 
     def recorded_after(self, position: int) -> int:
-        """Return how far it is recorded, as `recorded_position` does, but quickly and as of now.
+        """Return its current end, as `recorded_position` does, but quickly and as of now.
 
         For readers that follow a live recording: only data after `position` is read, and a frame
         that is being written is left for the next call.
@@ -244,12 +244,12 @@ class StoredRecording:
 
     @property
     def start_time(self) -> datetime | None:
-        """When recording started, in UTC, as in the descriptor."""
+        """The time at which recording started, in UTC, as in the descriptor."""
         return self.descriptor.start_time
 
     @property
     def stop_time(self) -> datetime | None:
-        """When it stopped, in UTC; None while it is active."""
+        """The time at which it stopped, in UTC; None while it is active."""
         return self.descriptor.stop_time
 
     def __repr__(self) -> str:
@@ -281,7 +281,7 @@ def split_key(key: int) -> tuple[int | None, int]:
 
 
 def key_name(key: int) -> str:
-    """Return how a message names the recording with a key: its id, and an imported one's scope."""
+    """Return the name of a recording in messages: its id, and an imported one's scope."""
     scope_id, recording_id = split_key(key)
     return str(recording_id) if scope_id is None else f"{recording_id} of scope {scope_id}"
 

@@ -81,7 +81,7 @@ def cut_before(archive_dir: Path, recording_id: int, position: int) -> None:
     )
 
 
-def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> None:
+def join_indexes(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> None:
     """Join the points of a recording with those of another, which takes over its segments.
 
     The two were recorded at different times, perhaps by different clocks. So points are added where

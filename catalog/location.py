@@ -133,14 +133,14 @@ def absolute_location(path: str | os.PathLike[str], name: str = "path") -> str:
 
 
 def why_no_directory(path: Path) -> str | None:
-    """Return why a path is not a local directory, None when it is one."""
+    """Return the reason why a path is not a local directory, None when it is one."""
     if path.is_dir():
         return None
     return f"{'not a directory' if path.exists() else 'no such directory'}: {path}"
 
 
 def why_no_file(archive_dir: Path, path: Path, what: str) -> str:
-    """Return why there is no file at `path`, the `what` of an archive directory."""
+    """Return the reason why `path`, the `what` of an archive directory, is not a file."""
     return why_no_directory(archive_dir) or f"no {what} at {path}: is this an archive directory?"
 
 

@@ -255,7 +255,7 @@ def missing_base_positions(
 
 
 def describe_missing(count: int, missing: Sequence[int]) -> str:
-    """Say which segment files are missing, from the result of `missing_base_positions`."""
+    """Name the missing segment files, from the result of `missing_base_positions`."""
     return f"{count} segment files are missing, with base positions {listed(missing, count)}"
 
 

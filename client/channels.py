@@ -8,7 +8,6 @@ from typing import Final
 
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.errors import ConfigurationError
-from aerotape.formatting import argument
 
 DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"
 DEFAULT_CONTROL_STREAM_ID: Final = 10
@@ -40,10 +39,10 @@ def default_response_channel(request_channel: str) -> str:
         return f"aeron:udp?endpoint={_host(endpoint)}:0"
     raise ConfigurationError(
         f"the archive at {request_channel} is on another host: give a control response channel "
-        f"({argument('control_response_channel', '--response-channel')}) with an address of this "
-        "host that it can reach, like aeron:udp?endpoint=HOST:0",
+        "(control_response_channel) with an address of this host that it can reach, like "
+        "aeron:udp?endpoint=HOST:0",
         "aeron.archive.control.response.channel",
-    )
+    ).naming("control_response_channel")
 
 
 def default_replay_channel(response_channel: str) -> str:

@@ -23,6 +23,7 @@ from aerotape.message import Message
 from aerotape.waiting import (
     Attempt,
     CounterValue,
+    Done,
     Fragments,
     Pause,
     Responses,
@@ -82,7 +83,7 @@ class AsyncRequests:
                 # Before the poll: other tasks run, and a cancellation loses no polled message.
                 await asyncio.sleep(0)
                 await _poll(wait)
-            case CounterValue() | Until() | Attempt():
+            case CounterValue() | Until() | Attempt() | Done():
                 await _poll(wait)
             case _:
                 assert_never(wait)

@@ -169,17 +169,17 @@ def get_position(kind: Callable[..., Request], recording_id: int, what: str) -> 
 
 
 def stop_position(recording_id: int) -> Call[int]:
-    """Return where a recording stopped, bytes; -1 while it is live."""
+    """Return the stop position of a recording, bytes; -1 while it is live."""
     return get_position(codecs.StopPositionRequest, recording_id, "stop position")
 
 
 def recording_position(recording_id: int) -> Call[int]:
-    """Return how far a live recording has been written, bytes; -1 when it is not live."""
+    """Return the recorded position of a live recording, bytes; -1 when it is not live."""
     return get_position(codecs.RecordingPositionRequest, recording_id, "position")
 
 
 def max_recorded_position(recording_id: int) -> Call[int]:
-    """Return where a recording stopped or, while live, how far it has been written, bytes."""
+    """Return the stop position of a recording or, while it is live, the recorded one, bytes."""
     return get_position(codecs.MaxRecordedPositionRequest, recording_id, "last position")
 
 

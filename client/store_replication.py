@@ -212,7 +212,7 @@ def _replicate(
 
 
 def _stopped(events: list[_native.Event]) -> tuple[int, str | None] | None:
-    """Return where the recording stopped, and why it failed."""
+    """Return the stop position of the recording, and the reason of its failure."""
     for event in events:
         if isinstance(event, _native.RecordingStopped):
             return event.position, event.message

@@ -1,4 +1,4 @@
-"""What actions do to a journal: the rules, in one place.
+"""The rules by which actions change a journal, in one place.
 
 Readers fold the end of the log over the head in the store, and the replicator folds each batch, so
 both have the same journal after each record. `native/src/entity/journals.rs` has the rules for

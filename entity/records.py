@@ -32,7 +32,7 @@ class EntityOptions(TypedDict, total=False):
 
 
 class Pointer(NamedTuple):
-    """How far a partition of a topic is replicated.
+    """The position up to which a partition of a topic is replicated.
 
     Attributes:
         offset: position of the last replicated record: the start of its first frame, bytes.
@@ -44,7 +44,7 @@ class Pointer(NamedTuple):
 
 
 class Replicated(NamedTuple):
-    """How far a partition of a topic is replicated, and since when.
+    """The position up to which a partition of a topic is replicated, and since when.
 
     Attributes:
         next_position: records at lower positions are in the store, bytes.

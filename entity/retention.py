@@ -19,7 +19,6 @@ from aerotape.codecs.entity.messages import read_header
 from aerotape.entity.stores.base import EntityStore
 from aerotape.entity.topic import existing_recordings_of
 from aerotape.errors import ArchiveError, ConfigurationError, EntityError
-from aerotape.formatting import argument
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
@@ -83,10 +82,9 @@ def retain(
     """
     if not stores and not force:
         raise ConfigurationError(
-            "no store: its pointers limit what is purged; give "
-            f"{argument('stores', '--store')}, or {argument('force', '--force')}",
+            "no store: its pointers limit what is purged; give stores, or force",
             "store",
-        )
+        ).naming("stores", "force")
     cutoff_ms = (time.time_ns() - max_age_ns) // _NS_PER_MS
     found = existing_recordings_of(topic, client.list_recordings())
     # Before the ends of the recordings, which no pointer of the topic's own stores is past then.
@@ -155,9 +153,7 @@ def _aged_segments(
     return aged
 
 
-def _first_timestamp(
-    client: Client, recording_id: int, position: int, end: int
-) -> int | None:
+def _first_timestamp(client: Client, recording_id: int, position: int, end: int) -> int | None:
     """Return the time of the first action that begins at or after a position; None: there is none.
 
     Milliseconds since the epoch.

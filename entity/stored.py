@@ -86,7 +86,7 @@ class StoredEntities:
         return snapshot, self._events(id, head, after + 1, is_whole=True)
 
     def replicated_to(self) -> dict[int, Replicated]:
-        """Return how far the partitions of the topic are replicated, by their indices.
+        """Return the pointers of the topic's partitions, by their indices.
 
         Records that were written later are missing; earlier ones too if the replicator had not
         reached them. A partition of which nothing is replicated is not in it.

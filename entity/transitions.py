@@ -166,7 +166,7 @@ def record_id(partition: int, offset: int, id: bytes) -> str:
 
 
 def expires_ms(timestamp_ms: int, expire_after_ns: int) -> int:
-    """Return when a journal expires, milliseconds since the epoch.
+    """Return the time at which a journal expires, milliseconds since the epoch.
 
     Args:
         timestamp_ms: of the last append, milliseconds since the epoch.

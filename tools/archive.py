@@ -141,7 +141,7 @@ def _allow_open_files() -> None:
 
 
 def _reason(failure: BaseException) -> str:
-    """Return why the archive has ended, on one line; errors that are not ours with their kind."""
+    """Return the reason why the archive has ended, on one line; other errors with their kind."""
     text = str(failure)
     if not isinstance(failure, AerotapeError):
         text = f"{type(failure).__name__}: {text}".removesuffix(": ")

@@ -118,7 +118,7 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
 
 def plan_now(directory: Path, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
-    """Return what a policy deletes now (CatalogError, StorageError)."""
+    """Return the current removals of a policy (CatalogError, StorageError)."""
     from aerotape.archive.archive import FEATURES
     from aerotape.archive.feature import first_hold
     from aerotape.archive.retention.locked_segments import plan_directory

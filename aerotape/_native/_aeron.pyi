@@ -303,20 +303,6 @@ class CountersReader:
 
 # ---- mailbox/ ----------------------------------------------------------------------------------
 
-# Events, by their first item:
-# ("message", subscription_registration_id, image_correlation_id, session_id, payload, position):
-#   of a longer message only the first 65537 bytes
-# ("image_available", Image)
-# ("image_unavailable", subscription_registration_id, image_correlation_id)
-# ("client_closed",)                      the driver or the client's conductor is gone
-# ("client_error", code, message)
-# ("recording_stopped", recording_id, position, error_code, error_message or None)
-# ("recording_synced", recording_id, position)
-# ("time_index_failed", recording_id, message)
-# ("replay_ready", replay_session_id)     checks passed: OK may be sent to the client
-# ("replay_answered", replay_session_id)  checks passed, and the response given with it was sent
-# ("replay_done", replay_session_id, position, error_code, error_message or None)
-# ("worker_failed", thread_name, why)     a worker has panicked and ended
 @final
 class ControlMessage:
     """A whole message of a subscription that `Mailbox.wait` polls."""
@@ -326,6 +312,7 @@ class ControlMessage:
     session_id: Final[int]
     """Aeron session of the image."""
     payload: Final[bytes]
+    """Of a longer message only the first 65537 bytes."""
 
 @final
 class ImageAvailable:
@@ -376,7 +363,7 @@ class TimeIndexFailed:
 
 @final
 class ReplayReady:
-    """The publication of a replay is connected."""
+    """The checks of a replay have passed; its publication may not be connected yet."""
 
     replay_session_id: Final[int]
     is_answered: Final[bool]

@@ -21,7 +21,7 @@ from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuth
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.driver_tasks import add
-from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, ErrorCode
+from aerotape.protocol import PROTOCOL_VERSION, ErrorCode
 from aerotape.waiting import SOON_NS, Running
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ControlSession(ResponseSender):
         authenticator: GuardedAuthenticator,
         credentials: bytes,
         invalid_version: str | None,
-        knows_ledgers: bool = False,
+        capabilities: int = 0,
         connect_timeout_ms: int,
         liveness_check_interval_ms: int,
         now_ms: int,
@@ -104,7 +104,7 @@ class ControlSession(ResponseSender):
                 refusal of the driver.
             credentials: of the connect request, for the authenticator.
             invalid_version: why the client's version is refused, None when it is accepted.
-            knows_ledgers: the client asks whether the archive knows the requests for ledgers.
+            capabilities: those of the archive's features that the client asks for (`Feature`).
             now_ms: milliseconds of a monotonic clock, as in all calls.
         """
         super().__init__(session_id, image_id, connect_timeout_ms, now_ms)
@@ -123,7 +123,7 @@ class ControlSession(ResponseSender):
         self._refusal = REJECTED
         self._is_admitted = authenticator.connect_request(session_id, credentials)
         self._invalid_version = invalid_version
-        self._knows_ledgers = knows_ledgers
+        self._capabilities = capabilities
         self._liveness_check_interval_ms = liveness_check_interval_ms
         self._liveness_check_at_ms = now_ms + liveness_check_interval_ms
         self._resend_at_ms = 0
@@ -312,7 +312,7 @@ class ControlSession(ResponseSender):
             self._correlation_id,
             self.session_id,
             ControlResponseCode.OK,
-            version=PROTOCOL_VERSION | (KNOWS_LEDGERS if self._knows_ledgers else 0),
+            version=PROTOCOL_VERSION | self._capabilities,
         )
 
     def _send_refusal(self, relevant_id: int, why: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,11 +25,10 @@ from aerotape.archive.security.authentication import GuardedAuthenticator
 from aerotape.catalog.layout import version_string
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
-from aerotape.codecs.generated import archive_removed, ledger_control
+from aerotape.codecs.generated import archive_removed
 from aerotape.codecs.runtime import HEADER
 from aerotape.errors import CodecError, ConfigurationError
 from aerotape.protocol import (
-    KNOWS_LEDGERS,
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
     ErrorCode,
@@ -40,18 +40,9 @@ if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.control.control_sessions import ControlSessions
     from aerotape.archive.control.services import Services
+    from aerotape.archive.feature import Schema
+    from aerotape.codecs.runtime import Message
 
-# Messages that belong to a session.
-_REQUESTS = frozenset(
-    message
-    for message in (*codecs.MESSAGES.values(), *ledger_control.MESSAGES.values())
-    if "Request" in message.__name__ or message is codecs.ChallengeResponse
-)
-_REPLAYS = (
-    codecs.ReplayRequest,
-    codecs.BoundedReplayRequest,
-    ledger_control.ScopedReplayRequest,
-)
 # More than any request needs: four channels and credentials for another archive.
 MAX_MESSAGE_LENGTH = 64 * 1024
 # Of changes for a disk that stands still, so that clients do not fill the memory.
@@ -93,7 +84,7 @@ class ControlSessionAdapter:
         try:
             if len(payload) > MAX_MESSAGE_LENGTH:
                 raise CodecError(f"longer than any request, which has {MAX_MESSAGE_LENGTH} at most")
-            message: Any = _decode(payload)
+            message: Any = _decode(payload, self.services.features.schemas)
         except CodecError as error:
             # As in the reference, logged and ignored: the sender is unknown.
             self.services.errors.record(
@@ -103,9 +94,8 @@ class ControlSessionAdapter:
             return
         if isinstance(message, codecs.AuthConnectRequest):
             self._connect(message, subscription_id, image_id, session_id)
-        elif type(message) in _REQUESTS:
-            is_replay = isinstance(message, _REPLAYS)
-            channel = token_replay_channel(message, image_id) if is_replay else None
+        elif _is_of_session(type(message)):
+            channel = token_replay_channel(message, image_id)
             by_token = channel is not None
             session = self._session_of(message, image_id, session_id, by_token=by_token)
             if session is not None:
@@ -168,12 +158,12 @@ class ControlSessionAdapter:
 
     def _handle(self, session: ControlSession, message: Any) -> None:
         """Have a request handled, now or once the disk responds."""
-        gate = self.services.gate
+        changes = self.services.changes
         handle = partial(respond, self.services, session, message)
         if type(message) not in requests.CHANGES:
             handle()
-        elif len(gate) < _MAX_WAITING:
-            gate.run(handle)
+        elif len(changes) < _MAX_WAITING:
+            changes.run_when_disk_responds(handle)
         else:
             session.send_error(
                 message.correlation_id,
@@ -214,13 +204,13 @@ class ControlSessionAdapter:
             authenticator=self.authenticator,
             credentials=message.encoded_credentials,
             invalid_version=_why_invalid(message.version),
-            knows_ledgers=bool((message.version or 0) & KNOWS_LEDGERS),
+            capabilities=(message.version or 0) & self.services.features.capabilities,
             connect_timeout_ms=self.config.connect_timeout_ns // 1_000_000,
             liveness_check_interval_ms=self.config.session_liveness_check_interval_ns // 1_000_000,
             now_ms=time.monotonic_ns() // 1_000_000,
         )
         if self.audience is not None:
-            session.broadcast = self.audience.pass_on
+            session.broadcast = self.audience.broadcast
         self.sessions.add(session)
 
     def _source_identity(self, subscription_id: int, session_id: int) -> str:
@@ -262,15 +252,20 @@ def respond(services: Services, session: ControlSession, request: Any) -> None:
         send_failure(session, request.correlation_id, name, error, services.errors)
 
 
-def _decode(payload: bytes) -> Any:
-    """Decode a request of Aeron's schema, or of the one for ledgers (CodecError).
+def _is_of_session(message: type[Message]) -> bool:
+    """Whether messages of a class are requests of a session, or belong to its authentication."""
+    return "Request" in message.__name__ or message is codecs.ChallengeResponse
+
+
+def _decode(payload: bytes, schemas: Mapping[int, Schema]) -> Any:
+    """Decode a request of Aeron's schema, or of one of `schemas`, by their ids (CodecError).
 
     The connect request of old clients is returned as today's, without credentials.
     """
     if len(payload) >= HEADER.size:
         _, template_id, schema_id, _ = HEADER.unpack_from(payload)
-        if schema_id == ledger_control.SCHEMA_ID:
-            return ledger_control.decode(payload)
+        if (schema := schemas.get(schema_id)) is not None:
+            return schema.decode(payload)
         if schema_id == codecs.SCHEMA_ID and template_id in archive_removed.MESSAGES:
             old = archive_removed.decode(payload)
             return codecs.AuthConnectRequest(*(getattr(old, name) for name in old.__match_args__))

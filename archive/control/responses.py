@@ -115,7 +115,7 @@ class ResponseSender(ABC):
         """Respond OK to a request, with the id or position that it requested."""
         self._send_response(correlation_id, relevant_id, ControlResponseCode.OK)
 
-    def ok_to_send(
+    def deferred_ok(
         self, correlation_id: int, relevant_id: int
     ) -> tuple[ExclusivePublication, bytes] | None:
         """Return an OK for another thread to send, and where; None while responses are queued."""
@@ -150,7 +150,7 @@ class ResponseSender(ABC):
         message = recording_signal(
             self.session_id, correlation_id, recording_id, subscription_id, position, signal
         )
-        self.pass_on(message)
+        self.send(message)
         if self.broadcast is not None:
             self.broadcast(self.session_id, message)
 
@@ -197,11 +197,11 @@ class ResponseSender(ABC):
         code: ControlResponseCode,
         error_message: str = "",
     ) -> None:
-        self.pass_on(
+        self.send(
             control_response(self.session_id, correlation_id, relevant_id, code, error_message)
         )
 
-    def pass_on(self, message: bytes) -> None:
+    def send(self, message: bytes) -> None:
         """Send an encoded message, after those that are queued."""
         if self.is_done or self._publication is None:
             return
@@ -276,7 +276,7 @@ def control_response(
 
 
 def descriptor_prefix(control_session_id: int, correlation_id: int) -> bytes:
-    """Return what precedes bytes DESCRIPTOR_ADDRESS_LENGTH to end of a descriptor in a message.
+    """Return the bytes that precede byte DESCRIPTOR_ADDRESS_LENGTH of a descriptor in a message.
 
     A descriptor is sent as stored in the catalog except for its first two fields, control session
     and correlation id, which have values only on the wire.

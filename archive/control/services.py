@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.file_worker import FileWorker
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.removal import Removals
-    from aerotape.archive.recording.segments.moves import SegmentMoves
-    from aerotape.archive.recording.storage import StorageGate
+    from aerotape.archive.recording.segments.operations import SegmentOperations
+    from aerotape.archive.recording.storage import CatalogChanges
     from aerotape.archive.replay.replay_session import Replays
     from aerotape.archive.replay.tokens import ReplayTokens
     from aerotape.archive.replication.replications import Replications
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a request handler may query and change.
+    """The parts that a request handler may query and change.
 
     Attributes:
         imports: the thread that reads the directories of imported recordings.
@@ -41,9 +41,9 @@ class Services:
     replays: Replays
     replay_tokens: ReplayTokens
     replications: Replications
-    segments: SegmentMoves
+    segments: SegmentOperations
     removals: Removals
-    gate: StorageGate
+    changes: CatalogChanges
     imports: FileWorker
     tasks: BackgroundTasks
     features: Features

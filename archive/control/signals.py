@@ -30,7 +30,7 @@ class SignalAudience:
     sessions: Iterable[ControlSession]
     authorisation: GuardedAuthorisation
 
-    def pass_on(self, origin_id: int, signal: bytes) -> None:
+    def broadcast(self, origin_id: int, signal: bytes) -> None:
         """Send an encoded RecordingSignalEvent to every session but its origin.
 
         Args:
@@ -44,4 +44,4 @@ class SignalAudience:
                     codecs.SCHEMA_ID, codecs.ListRecordingsRequest.TEMPLATE_ID, session.principal
                 )
             ):
-                session.pass_on(responses.readdressed(signal, session.session_id))
+                session.send(responses.readdressed(signal, session.session_id))

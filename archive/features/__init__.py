@@ -1,1 +1,1 @@
-"""What this archive adds to Aeron's: each feature plugs in by `archive.feature`."""
+"""The features that this archive adds to Aeron's; each plugs in by `archive.feature`."""

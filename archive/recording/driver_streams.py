@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image
 
 SETTLE_NS: Final = 200_000_000
-"""How long what arrives of a stream from another driver counts as accepted before a stop."""
+"""The time in which messages from another driver still count as accepted before a stop."""
 
 # Counters of a driver; their keys begin with registration id, session id, stream id.
 _RECEIVER_HWM_TYPE_ID: Final = 3
@@ -74,7 +74,7 @@ class _Log(NamedTuple):
 
 @dataclass(slots=True)
 class StopPoint:
-    """Where the recording of an image ends after a stop.
+    """The end of the recording of an image after a stop.
 
     Attributes:
         position: what precedes it is recorded, bytes; None until it is known.
@@ -113,7 +113,7 @@ class DriverStreams:
         return rows
 
     def stop_point(self, image: Image, channel: str, settle_ns: int = SETTLE_NS) -> StopPoint:
-        """Return where the recording of an image ends if it is stopped now.
+        """Return the stop point of the recording of an image that is stopped now.
 
         Args:
             channel: of the image's subscription.
@@ -167,7 +167,7 @@ class DriverStreams:
         return max(marks, default=MAX_LONG)
 
     def _log(self, registration_id: int) -> _Log | None:
-        """Return what the log buffer of a publication of this driver has; None if it is not one."""
+        """Return the state of a publication's log buffer; None if it is not of this driver."""
         path = Path(self.client.aeron_dir) / "publications" / f"{registration_id}.logbuffer"
         try:
             with path.open("rb", buffering=0) as file:

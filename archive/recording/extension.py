@@ -1,4 +1,4 @@
-"""Conditions for recording and extending, and removal of data after a stop position.
+"""Conditions for recording and extending, and the files of a recording before it is extended.
 
 The checks and their codes are the reference's. An extended recording overwrites data after its
 stop position: the rest of an interrupted truncation, or frames after a stop position that `verify`
@@ -8,23 +8,34 @@ be distinguished from new frames.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.recording.storage import Refusal
 from aerotape.catalog.descriptor import describe_problem, segment_base
 from aerotape.catalog.durability import force_names
+from aerotape.catalog.forcing import force_segments
+from aerotape.catalog.indexes import prepare_extension
 from aerotape.catalog.segment_files import list_segment_files
+from aerotape.catalog.time_index.file import Provenance
+from aerotape.clock import epoch_ms
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import Image
+    from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.recording.subscriptions import RecordedSubscription
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.file.catalog import Catalog
 
+LOGGER = logging.getLogger(__name__)
+
 
 def too_many(count: int, limit: int) -> Refusal | None:
-    """Return why no recording can be added to `count` others; None when one can."""
+    """Return the refusal to add a recording to `count` others; None when one can be added."""
     if count < limit:
         return None
     return (
@@ -42,7 +53,7 @@ def refuse_request(
     is_recorded: bool,
     deleted_to: int | None,
 ) -> Refusal | None:
-    """Return why a recording cannot be extended now; None when it can.
+    """Return the refusal to extend a recording now; None when it can be extended.
 
     Args:
         is_recorded: it is in progress.
@@ -69,7 +80,7 @@ def refuse_request(
 
 
 def refuse_image(image: Image, descriptor: RecordingDescriptor) -> Refusal | None:
-    """Return why an image cannot extend a recording; None when it can."""
+    """Return the refusal to extend a recording by an image; None when it can be extended."""
     for name, value, wanted_name, wanted in (
         ("joinPosition", image.join_position, "stopPosition", descriptor.stop_position),
         ("initialTermId", image.initial_term_id, "initialTermId", descriptor.initial_term_id),
@@ -87,6 +98,36 @@ def refuse_image(image: Image, descriptor: RecordingDescriptor) -> Refusal | Non
                 f" image.{name}={value} != rec.{wanted_name}={wanted}"
             )
     return None
+
+
+def preparation(
+    recordings: Recordings, subscription: RecordedSubscription, image: Image, recording_id: int
+) -> Callable[[], None]:
+    """Return a call that prepares the files of a recording, which have to end at its stop position.
+
+    It may be made in any thread, and raises StorageError.
+    """
+    archive_dir, entry = recordings.archive_dir, recordings.catalog.entry(recording_id)
+    has_time_index = bool(recordings.config.time_index_interval_ns)
+    extended = replace(
+        Provenance.of(entry),
+        control_session_id=subscription.observer.session_id,
+        correlation_id=subscription.observer.correlation_id,
+        session_id=image.session_id,
+    )
+    now_ms = epoch_ms()
+
+    def prepare() -> None:
+        for moved in clear_stale_tail(archive_dir, entry.descriptor, now_ms):
+            LOGGER.warning("recording %d is extended: %s", recording_id, moved)
+        if subscription.durability is not None:
+            # What precedes the extension is counted as durable.
+            force_segments(archive_dir, recording_id)
+        problem = prepare_extension(archive_dir, entry, extended) if has_time_index else ""
+        if problem:
+            LOGGER.warning("recording %d: %s", recording_id, problem)
+
+    return prepare
 
 
 def clear_stale_tail(archive_dir: Path, descriptor: RecordingDescriptor, now_ms: int) -> list[str]:

@@ -28,17 +28,20 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from aerotape import counter_keys
+from aerotape.catalog.time_index.file import Provenance, time_index_path
+from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError
-from aerotape.worker_tasks import RecordingTask
+from aerotape.worker_tasks import RecordingTask, TimeIndexTask
 
 if TYPE_CHECKING:
     from aerotape._native import Counter, Image, PendingCounter, SessionWorker
     from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
+    from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.subscriptions import RecordedSubscription
     from aerotape.durability import OnSynced
-    from aerotape.worker_tasks import TimeIndexTask
 
 
 class RecordingSessionState(Enum):
@@ -56,7 +59,7 @@ class RecordingSession:
 
     Attributes:
         start_position: the recording's, bytes.
-        pending_confirmed: the counter of the confirmed position of a ledger.
+        pending_confirmed: the counter of the confirmed position; None without a durability.
         time_index: for the recorder; None when no time index is written.
         join_position: where in the recording the image begins, bytes: its start position, or the
             stop position that it had before it was extended.
@@ -86,7 +89,7 @@ class RecordingSession:
 
     @property
     def position(self) -> int:
-        """How far the stream has been recorded, bytes."""
+        """The recorded position, bytes."""
         return self.join_position if self.counter is None else self.counter.get()
 
     @property
@@ -232,3 +235,130 @@ class RecordingSession:
             if counter is not None:
                 counter.close()
         self.state = RecordingSessionState.STOPPED
+
+
+def new_session(
+    recordings: Recordings, subscription: RecordedSubscription, image: Image
+) -> RecordingSession:
+    """Return the session of an image whose recording this adds to the catalog.
+
+    Raises:
+        AerotapeError: the catalog cannot be written, or the counter not be requested.
+    """
+    segment_file_length = recordings.config.segment_file_length
+    recording_id = recordings.catalog.add_recording(
+        start_position=image.join_position,
+        start_timestamp_ms=epoch_ms(),
+        initial_term_id=image.initial_term_id,
+        segment_file_length=max(segment_file_length, image.term_buffer_length),
+        term_buffer_length=image.term_buffer_length,
+        mtu_length=image.mtu_length,
+        session_id=image.session_id,
+        stream_id=subscription.stream_id,
+        stripped_channel=subscription.stripped_channel,
+        original_channel=subscription.original_channel,
+        source_identity=image.source_identity,
+    )
+    return _session(recordings, subscription, image, recording_id, is_new=True)
+
+
+def extended_session(
+    recordings: Recordings, subscription: RecordedSubscription, image: Image, recording_id: int
+) -> RecordingSession:
+    """Return the session of an image that extends a recording, active again in the catalog.
+
+    Its files are prepared.
+
+    Raises:
+        AerotapeError: the catalog cannot be written, or the counter not be requested.
+    """
+    recordings.catalog.extend_recording(
+        recording_id,
+        control_session_id=subscription.observer.session_id,
+        correlation_id=subscription.observer.correlation_id,
+        session_id=image.session_id,
+    )
+    return _session(recordings, subscription, image, recording_id, is_new=False)
+
+
+def _session(
+    recordings: Recordings,
+    subscription: RecordedSubscription,
+    image: Image,
+    recording_id: int,
+    *,
+    is_new: bool,
+) -> RecordingSession:
+    # The catalog was written first: clients that see a counter may rely on its entry.
+    catalog = recordings.catalog
+    entry = catalog.entry(recording_id)
+    try:
+        pending_counter, pending_confirmed = _add_counters(
+            recordings, subscription, image, recording_id
+        )
+    except AerotapeError:
+        # Nothing was recorded: the next start need not search for the end.
+        catalog.recording_stopped(recording_id, image.join_position, epoch_ms())
+        raise
+    return RecordingSession(
+        subscription,
+        image,
+        recording_id,
+        start_position=entry.descriptor.start_position,
+        segment_file_length=entry.descriptor.segment_file_length,
+        pending_counter=pending_counter,
+        pending_confirmed=pending_confirmed,
+        time_index=_time_index(recordings, Provenance.of(entry), is_new=is_new),
+    )
+
+
+def _add_counters(
+    recordings: Recordings, subscription: RecordedSubscription, image: Image, recording_id: int
+) -> tuple[PendingCounter, PendingCounter | None]:
+    """Request the counters of the recorded position and, with a durability, of the confirmed."""
+    client, archive_id = recordings.client, recordings.archive_id
+    pending_confirmed = None
+    if subscription.durability is not None:
+        # After a power cut, confirmed bytes are found only through this entry.
+        recordings.catalog.force()
+        where = archive_id, recording_id, subscription.durability.key
+        pending_confirmed = client.async_add_counter(
+            counter_keys.CounterType.CONFIRMED_POSITION,
+            counter_keys.confirmed_position_key(*where),
+            counter_keys.confirmed_position_label(*where),
+        )
+    session_id = image.session_id
+    try:
+        pending_counter = client.async_add_counter(
+            counter_keys.CounterType.RECORDING_POSITION,
+            counter_keys.recording_position_key(
+                archive_id, recording_id, session_id, image.source_identity
+            ),
+            counter_keys.recording_position_label(
+                archive_id,
+                recording_id,
+                session_id,
+                subscription.stream_id,
+                subscription.stripped_channel,
+            ),
+        )
+    except AerotapeError:
+        if pending_confirmed is not None:
+            pending_confirmed.cancel()
+        raise
+    return pending_counter, pending_confirmed
+
+
+def _time_index(
+    recordings: Recordings, provenance: Provenance, *, is_new: bool
+) -> TimeIndexTask | None:
+    config = recordings.config
+    if not config.time_index_interval_ns:
+        return None
+    return TimeIndexTask(
+        str(time_index_path(recordings.archive_dir, provenance.recording_id)),
+        provenance.encode(),
+        is_new,
+        config.time_index_interval_ns,
+        config.time_index_length,
+    )

@@ -24,12 +24,20 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.driver_streams import SETTLE_NS, DriverStreams, StopPoint
-from aerotape.archive.recording.extension import refuse_image, refuse_request, too_many
-from aerotape.archive.recording.recording_session import RecordingSession
-from aerotape.archive.recording.session_factory import RecordingSessionFactory
+from aerotape.archive.recording.extension import (
+    preparation,
+    refuse_image,
+    refuse_request,
+    too_many,
+)
+from aerotape.archive.recording.recording_session import (
+    RecordingSession,
+    extended_session,
+    new_session,
+)
 from aerotape.archive.recording.storage import (
+    CatalogChanges,
     Refusal,
-    StorageGate,
     StorageSpace,
     why_failed,
 )
@@ -61,7 +69,6 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.archive.recording.segments.locks import SegmentLocks
     from aerotape.catalog.file.catalog import Catalog
-    from aerotape.worker_tasks import TimeIndexTask
 
 
 LOGGER = logging.getLogger(__name__)
@@ -79,7 +86,7 @@ class Recordings:
     catalog: Catalog
     recorder: SessionWorker
     storage: StorageSpace
-    gate: StorageGate
+    changes: CatalogChanges
     locks: SegmentLocks
     files: FileWorker
     session_counter: Counter
@@ -98,13 +105,6 @@ class Recordings:
             self._streams,
             retry_timeout_ns=self.config.connect_timeout_ns,
             announce_timeout_ns=self.config.message_timeout_ns,
-        )
-        self._factory = RecordingSessionFactory(
-            config=self.config,
-            archive_id=self.archive_id,
-            archive_dir=self.archive_dir,
-            client=self.client,
-            catalog=self.catalog,
         )
 
     # ---- queries ------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Recordings:
         return too_many(count, self.config.max_concurrent_recordings)
 
     def _refuse_extension(self, recording_id: int, stream_id: int) -> Refusal | None:
-        """Return why a recording cannot be extended now; None when it can."""
+        """Return the refusal to extend a recording now; None when it can be extended."""
         return refuse_request(
             self.catalog,
             recording_id,
@@ -210,7 +210,7 @@ class Recordings:
         if subscription.is_stopping:
             arrival.stop_point = self._streams.stop_point(image, subscription.channel)
         self._arrivals.append(arrival)
-        self.gate.run(partial(self._begin, arrival))
+        self.changes.run_when_disk_responds(partial(self._begin, arrival))
 
     def _begin(self, arrival: Arrival) -> None:
         subscription, image = arrival.subscription, arrival.image
@@ -222,13 +222,13 @@ class Recordings:
             if recording_id is None:
                 refusal = self._too_many(len(self._sessions)) or self.storage.refuse()
                 if refusal is None:
-                    self._add(arrival, self._factory.new_recording(subscription, image))
+                    self._add(arrival, new_session(self, subscription, image))
             elif self._is_held_up(arrival):
                 arrival.is_waiting, refusal = True, None
             else:
                 refusal = self._refuse_image(subscription, image, recording_id)
                 if refusal is None:
-                    prepare = self._factory.preparation(subscription, image, recording_id)
+                    prepare = preparation(self, subscription, image, recording_id)
                     self.locks.hold([recording_id])
                     arrival.prepared = self.files.submit(prepare)
         except (AerotapeError, OSError) as error:
@@ -262,7 +262,7 @@ class Recordings:
             or refuse_image(image, self.catalog.descriptor(recording_id))
         )
 
-    def _extend(self, arrival: Arrival, prepared: Future[TimeIndexTask | None]) -> None:
+    def _extend(self, arrival: Arrival, prepared: Future[None]) -> None:
         """Begin to record an image once the files are prepared, if that is still possible."""
         subscription, image = arrival.subscription, arrival.image
         recording_id = subscription.extends
@@ -273,13 +273,10 @@ class Recordings:
             self._leave(arrival)
             return
         try:
-            time_index = prepared.result()
+            prepared.result()
             refusal = self._refuse_image(subscription, image, recording_id)
             if refusal is None:
-                self._add(
-                    arrival,
-                    self._factory.extended_recording(subscription, image, recording_id, time_index),
-                )
+                self._add(arrival, extended_session(self, subscription, image, recording_id))
         except Exception as error:
             refusal = why_failed(error)
         if refusal is not None:
@@ -322,13 +319,13 @@ class Recordings:
         self.subscriptions.do_work()
         for arrival in [each for each in self._arrivals if each.is_waiting]:
             arrival.is_waiting = False
-            self.gate.run(partial(self._begin, arrival))
+            self.changes.run_when_disk_responds(partial(self._begin, arrival))
         prepared = [
             (arrival, arrival.prepared)
             for arrival in self._arrivals
             if arrival.prepared is not None and arrival.prepared.done()
         ]
-        if (prepared or self._starting) and self.gate.is_open():
+        if (prepared or self._starting) and self.changes.does_disk_respond():
             for extension in prepared:
                 self._extend(*extension)
             for session in self._starting:
@@ -434,7 +431,7 @@ class Recordings:
         if session.stop_point is None:
             image, channel = session.image, session.subscription.channel
             if session.subscription.durability is not None:
-                settle_ns = 0  # a ledger's writer waits for acknowledgements, not for arrival
+                settle_ns = 0  # its writer waits for acknowledgements, not for arrival
             session.stop(point or self._streams.stop_point(image, channel, settle_ns))
             self._stopping.append(session)
 

@@ -18,7 +18,7 @@ from aerotape.catalog.forcing import force_catalog
 from aerotape.catalog.indexes import cut_after, remove_indexes
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.quarantine import clear_marks
-from aerotape.catalog.segment.placement import sort_out
+from aerotape.catalog.segment.placement import split_by_place
 from aerotape.catalog.segment_files import list_files_to_delete
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION, ErrorCode
@@ -26,7 +26,7 @@ from aerotape.protocol import NULL_POSITION, ErrorCode
 if TYPE_CHECKING:
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.segments.deletion import Deletion
-    from aerotape.archive.recording.segments.moves import SegmentMoves
+    from aerotape.archive.recording.segments.operations import SegmentOperations
     from aerotape.archive.replay.replay_session import Replays
     from aerotape.archive.replication.replications import Replications
     from aerotape.catalog.descriptor import RecordingDescriptor
@@ -48,7 +48,7 @@ class Removals:
     recordings: Recordings
     replays: Replays
     replications: Replications
-    segments: SegmentMoves
+    segments: SegmentOperations
 
     def truncate(self, recording_id: int, position: int) -> Deletion:
         """End a stopped recording at a position, and its replays.
@@ -94,7 +94,7 @@ class Removals:
             if is_forced:
                 force_catalog(self.archive_dir)
             files = list_files_to_delete(self.archive_dir, recording_id)
-            own, others = sort_out(descriptor, files[::-1])
+            own, others = split_by_place(descriptor, files[::-1])
             left.extend(others)
             return own
 
@@ -153,7 +153,7 @@ class Removals:
             )
 
     def _why_in_use(self, recording_id: int) -> str:
-        """Return why a recording cannot be purged; empty when it can."""
+        """Return the reason why a recording cannot be purged; empty when it can."""
         # Includes replays to another archive that replicates it.
         if self.replays.is_replayed(recording_id):
             return f"cannot purge recording with active replay {recording_id}"

@@ -108,15 +108,26 @@ def is_out_of_space(error: BaseException | None) -> bool:
 
 
 def why_failed(error: Exception) -> Refusal:
-    """Return why a stream cannot be recorded."""
+    """Return the refusal of a stream that cannot be recorded."""
     what = f"the stream cannot be recorded: {error}"
     if is_out_of_space(error):
         return ErrorCode.STORAGE_SPACE, f"{what}: free space in the archive directory"
     return ErrorCode.GENERIC, what
 
 
-class StorageGate:
-    """The changes that wait for the disk. For the conductor's thread."""
+class CatalogChanges:
+    """The changes of the catalog that wait for the disk. For the conductor's thread.
+
+    A change waits where its cause enters the conductor; what is called from there does not again:
+
+    - a request of `requests.CHANGES`: `ControlSessionAdapter` (`run_when_disk_responds`);
+    - an image to be recorded, and one that waited: `Recordings` (likewise);
+    - the end of a recording: `Conductor` (likewise);
+    - counters that the driver has added and files that are prepared: `Recordings.do_work`, which
+      looks at them once the disk responds (`does_disk_respond`);
+    - a task, before each of its changes, because it has waited for other things since it began
+      (`await_disk`; retention, which limits its removals too, by `does_disk_respond`).
+    """
 
     wants_within_ns = None
     """As `Agent.wants_within_ns`: the end of a probe wakes the conductor."""
@@ -141,7 +152,7 @@ class StorageGate:
         """Return the number of changes that wait."""
         return len(self._waiting)
 
-    def is_open(self) -> bool:
+    def does_disk_respond(self) -> bool:
         """Whether the disk has just responded to a probe, for which this waits shortly."""
         patience_s = 0.0
         while not self._is_closed:
@@ -161,25 +172,25 @@ class StorageGate:
             self._probe = None
         return True
 
-    def await_open(self) -> Task[None]:
+    def await_disk(self) -> Task[None]:
         """Wait until the disk responds."""
-        while not self.is_open():
+        while not self.does_disk_respond():
             yield Pause()
 
-    def run(self, change: Callable[[], None]) -> None:
+    def run_when_disk_responds(self, change: Callable[[], None]) -> None:
         """Call a function now, or after those that wait once the disk responds."""
-        if not self._waiting and self.is_open():
+        if not self._waiting and self.does_disk_respond():
             change()
         else:
             self._waiting.append(change)
 
     def do_work(self) -> None:
         """Make the changes that have waited, if the disk responds."""
-        while self._waiting and self.is_open():
+        while self._waiting and self.does_disk_respond():
             self._waiting.popleft()()
 
     def close(self) -> None:
-        """Leave the gate open for the changes that wait. Idempotent."""
+        """Let all changes pass. Idempotent."""
         self._is_closed = True
         self._worker.close()
 

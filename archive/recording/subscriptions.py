@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.driver_streams import DriverStreams, StopPoint
     from aerotape.archive.recording.observer import RecordingObserver
     from aerotape.durability import Durability
-    from aerotape.worker_tasks import TimeIndexTask
 
 _MANY_ANNOUNCED: Final = 256
 
@@ -113,7 +112,7 @@ class Arrival:
     image: Image
     stop_point: StopPoint | None = None
     is_waiting: bool = False
-    prepared: Future[TimeIndexTask | None] | None = None
+    prepared: Future[None] | None = None
 
     def is_over(self, streams: DriverStreams) -> bool:
         """Whether the image need not be recorded, as its stream has no message.
@@ -142,9 +141,9 @@ class RecordedSubscriptions:
     streams: DriverStreams
     retry_timeout_ns: int
     announce_timeout_ns: int
-    # Those that clients can find and stop.
+    # Those that clients can find and stop, by channel and stream.
     _by_key: dict[str, RecordedSubscription] = field(default_factory=dict, init=False)
-    # Besides those, the ones whose last sessions are ending.
+    # By the driver's id: those, and stopped ones whose sessions have not ended.
     _by_id: dict[int, RecordedSubscription] = field(default_factory=dict, init=False)
     _pending: list[RecordedSubscription] = field(default_factory=list, init=False)
     _awaiting: list[RecordedSubscription] = field(default_factory=list, init=False)

@@ -2,8 +2,13 @@
 
 A replay request is checked against the catalog, then an exclusive publication is added that begins
 at the replay's position, with the recording's term length and MTU. Once the driver has added it,
-the native replayer takes over: it checks that a frame begins at the position, confirms the replay,
-streams the recording, and reports the end.
+the native replayer takes over: it checks that a frame begins at the position, reports the replay as
+ready, streams the recording, and reports the end.
+
+The client is sent OK when the replay is ready, before its publication is connected. The replayer
+sends it, in the order of the session's responses (`deferred_ok`), so the client need not wait for a
+duty cycle of the conductor. The conductor sends it (`on_ready`) if responses were queued when the
+replay was handed over, or the replayer met back pressure.
 """
 
 from __future__ import annotations
@@ -69,7 +74,7 @@ class ReplaySession:
 
     Attributes:
         session_id: of the publication, once the replayer has it.
-        is_answered: whether the client was sent OK.
+        is_ok_sent: whether the client was sent OK.
     """
 
     requester: ControlSession
@@ -82,7 +87,7 @@ class ReplaySession:
     pending: Running[ExclusivePublication]
     session_id: int = NULL_VALUE
     progress: ReplayProgress | None = None
-    is_answered: bool = False
+    is_ok_sent: bool = False
 
     @property
     def recording_id(self) -> int:
@@ -96,7 +101,7 @@ class ReplaySession:
     @property
     def state(self) -> str:
         """The reference's name of its state."""
-        return "REPLAY" if self.is_answered else "INIT"
+        return "REPLAY" if self.is_ok_sent else "INIT"
 
     @property
     def position(self) -> int:
@@ -298,7 +303,7 @@ class Replays:
                 connect_timeout_ns=self.config.connect_timeout_ns,
                 limit_counter=limit_counter,
                 file_io_max_length=file_io_max_length if file_io_max_length > 0 else None,
-                answer=session.requester.ok_to_send(session.correlation_id, replay_id),
+                answer=session.requester.deferred_ok(session.correlation_id, replay_id),
                 archive_dir=None if request.imported is None else request.imported.directory,
             )
             session.progress = self.replayer.replay(publication, task)
@@ -306,16 +311,14 @@ class Replays:
             publication.revoke()
             self.on_done(replay_id, position, ErrorCode.GENERIC, str(error))
 
-    def on_ready(self, replay_id: int) -> None:
-        """Send the client OK with the replay id."""
-        self.on_answered(replay_id)
-        if (session := self._sessions.get(replay_id)) is not None:
+    def on_ready(self, replay_id: int, *, is_ok_sent: bool) -> None:
+        """Send the client OK with the replay id, unless the replayer has sent it."""
+        session = self._sessions.get(replay_id)
+        if session is None:
+            return
+        session.is_ok_sent = True
+        if not is_ok_sent:
             session.requester.send_ok(session.correlation_id, replay_id)
-
-    def on_answered(self, replay_id: int) -> None:
-        """Note that the replayer has sent the OK itself."""
-        if (session := self._sessions.get(replay_id)) is not None:
-            session.is_answered = True
 
     def on_done(self, replay_id: int, position: int, error_code: int, message: str | None) -> None:
         """Remove a replay that has ended; send the client an error if it failed."""
@@ -331,7 +334,7 @@ class Replays:
             )
             self.errors.record("replay failed", detail)
             session.requester.send_error(session.correlation_id, error_code, detail)
-        elif not session.is_answered:
+        elif not session.is_ok_sent:
             session.requester.send_error(
                 session.correlation_id,
                 ErrorCode.GENERIC,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.directory import recording_key
@@ -23,11 +23,20 @@ from aerotape.protocol import (
 )
 from aerotape.units import parse_duration_ns
 
-if TYPE_CHECKING:
-    from aerotape.codecs.generated import archive
-    from aerotape.codecs.generated.ledger_control import ScopedReplayRequest
-
 MAX_POSITION = (1 << 63) - 1
+
+
+class ReplayMessage(Protocol):
+    """A message that requests a replay; that of a bounded one has a `limit_counter_id`, too."""
+
+    recording_id: int
+    position: int
+    length: int
+    replay_stream_id: int
+    replay_channel: str
+
+    @property
+    def file_io_max_length(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +76,7 @@ class RequestedReplay:
 
     @classmethod
     def of(
-        cls,
-        message: archive.ReplayRequest | archive.BoundedReplayRequest | ScopedReplayRequest,
-        imported: ImportedRecording | None = None,
+        cls, message: ReplayMessage, imported: ImportedRecording | None = None
     ) -> RequestedReplay:
         """Take the parameters from a message of the control protocol."""
         return cls(

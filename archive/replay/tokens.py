@@ -11,16 +11,14 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aerotape.channel_uri import ChannelUri
-from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError
 from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
-    from aerotape.codecs.generated.ledger_control import ScopedReplayRequest
 
 
 @dataclass(eq=False)
@@ -65,18 +63,17 @@ class ReplayTokens:
             del self._tokens[token]
 
 
-def token_replay_channel(
-    request: codecs.ReplayRequest | codecs.BoundedReplayRequest | ScopedReplayRequest, image_id: int
-) -> str | None:
+def token_replay_channel(request: Any, image_id: int) -> str | None:
     """Return the channel of a replay that is requested with a token, to the sender of the request.
 
     Args:
+        request: any message; those that request a replay have a `replay_token`.
         image_id: correlation id of the image that brought the request.
 
     Returns:
         None when there is no token or no response channel.
     """
-    if request.replay_token in (None, NULL_VALUE):
+    if getattr(request, "replay_token", None) in (None, NULL_VALUE):
         return None
     try:
         channel = ChannelUri.parse(request.replay_channel)

@@ -189,7 +189,7 @@ class ReplicationSession:
         """
         source = yield from source_descriptor(session, self.request.src_recording_id)
         self._src_stop_position = source.stop_position
-        yield from self.recordings.gate.await_open()
+        yield from self.recordings.changes.await_disk()
         begin = self._prepare(source)
         if self.request.live_destination and not source.is_active:
             raise no_live_source()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replication_session import ReplicationSession
     from aerotape.catalog.file.catalog import Catalog
+    from aerotape.client.credentials import Login
     from aerotape.client.session.client_session import ClientSession
     from aerotape.waiting import Task
 
@@ -98,15 +99,21 @@ class Replications:
         self._by_id[replication_id] = session
         self._sessions.append(session)
 
-    def open_mirror(self, control_channel: str) -> Task[ClientSession]:
-        """Open a session with an archive that mirrors a ledger of this one."""
+    def open_session(
+        self, control_channel: str, login: Callable[[], Login] | None
+    ) -> Task[ClientSession]:
+        """Open a session with another archive, as a replication from it does.
+
+        Args:
+            login: as in ReplicationRequest.
+        """
         stream_id = self.config.control_stream_id
         return self._open_source(
-            ReplicationRequest(NULL_VALUE, control_channel, stream_id, is_mirroring=True), 0
+            ReplicationRequest(NULL_VALUE, control_channel, stream_id, login=login), 0
         )
 
     def _open_source(self, request: ReplicationRequest, replication_id: int) -> Task[ClientSession]:
-        from aerotape.client.credentials import Login, user_of_file
+        from aerotape.client.credentials import Login
         from aerotape.client.session.handshake import open_session
 
         config = self.config
@@ -123,9 +130,8 @@ class Replications:
             "mtu": str(config.control_mtu_length),
             "sparse": str(config.control_term_buffer_sparse).lower(),
         }
-        login = Login(request.encoded_credentials, refused)
-        if request.is_mirroring and config.mirror_secret_file is not None:
-            login = Login.of(user_of_file(config.mirror_secret_file))
+        given = request.login
+        login = Login(request.encoded_credentials, refused) if given is None else given()
         return open_session(
             self.client,
             request_channel=request.src_control_channel,

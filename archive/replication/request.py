@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aerotape.channel_uri import ChannelUri
 from aerotape.durability import Durability
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
+
+if TYPE_CHECKING:
+    from aerotape.client.credentials import Login
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +32,9 @@ class ReplicationRequest:
         replication_session_id: session id of the replay; -1: that of the recording.
         encoded_credentials: for the connect request to the source archive; b"": none.
         src_response_channel: for the source's responses; "": chosen by this archive.
-        durability: of the recording of this archive, if it is that of a ledger.
-        is_mirroring: whether the archives mirror a ledger; this one then connects as the user of
-            ``aerotape.mirror.secret.file``.
+        durability: of the recording of this archive; None: as configured.
+        login: returns how this archive connects to the source; None: with `encoded_credentials`,
+            and without a response to a challenge.
     """
 
     src_recording_id: int
@@ -46,7 +51,7 @@ class ReplicationRequest:
     encoded_credentials: bytes = b""
     src_response_channel: str = ""
     durability: Durability | None = None
-    is_mirroring: bool = False
+    login: Callable[[], Login] | None = None
 
     @property
     def is_tagged(self) -> bool:

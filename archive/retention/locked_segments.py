@@ -29,7 +29,7 @@ def plan_directory(
     holds: Holds,
     usage: Usage = _NO_USAGE,
 ) -> RetentionPlan:
-    """Return what a policy deletes from a directory, of the data that is not in use.
+    """Return the removals of a policy in a directory, of data that is not in use.
 
     Args:
         archive_dir: the directory; an archive may be using it.
@@ -81,7 +81,7 @@ def _problem(archive_dir: Path, holding: Holding) -> str:
 
 
 def _count_free(archive_dir: Path, holding: Holding, count: int) -> tuple[int, str]:
-    """Return how many of the first `count` segments can be deleted, and why not all."""
+    """Return the number of the first `count` segments that can be deleted, and why not all."""
     for index, path in enumerate(_paths(archive_dir, holding)[:count]):
         if is_read(path):
             return index, "it is being read"

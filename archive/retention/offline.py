@@ -16,7 +16,7 @@ from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files
 from aerotape.catalog.recovery.quarantine import clear_marks
 from aerotape.catalog.segment.migrate import base_positions
-from aerotape.catalog.segment.placement import sort_out
+from aerotape.catalog.segment.placement import split_by_place
 from aerotape.catalog.segment_files import list_files_to_delete, segment_file_name
 from aerotape.errors import StorageError
 
@@ -32,7 +32,7 @@ def carry_out(catalog: Catalog, archive_dir: Path, removal: Removal) -> None:
     if removal.new_start_position is None:
         catalog.change_state(recording_id, RecordingState.DELETED)
         files = list_files_to_delete(archive_dir, recording_id)
-        own, left = sort_out(descriptor, files[::-1])
+        own, left = split_by_place(descriptor, files[::-1])
         delete_files(own)
         clear_marks(archive_dir, recording_id)
         remove_indexes(archive_dir, recording_id)

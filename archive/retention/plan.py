@@ -181,7 +181,7 @@ class _State:
 
 
 def make_plan(holdings: Iterable[Holding], policy: RetentionPolicy, now_ns: int) -> RetentionPlan:
-    """Return what a policy deletes.
+    """Return the removals of a policy.
 
     Args:
         holdings: the recordings.

@@ -96,7 +96,10 @@ class Retention:
             self._log_retained(plan)
             self._is_removing = True
             for removal in plan.removals:
-                while len(self._removals) >= _MAX_UNDER_WAY or not self.services.gate.is_open():
+                while (
+                    len(self._removals) >= _MAX_UNDER_WAY
+                    or not self.services.changes.does_disk_respond()
+                ):
                     yield Pause()
                 if self._is_as_planned(removal):
                     self._removals.start(self._remove(removal))
@@ -119,9 +122,7 @@ class Retention:
     def _plan(self, usage: Usage, now_ns: int) -> RetentionPlan:
         policy = read_policy(self.policy_file)
         services = self.services
-        return plan_directory(
-            services.archive_dir, policy, now_ns, services.features.holds, usage
-        )
+        return plan_directory(services.archive_dir, policy, now_ns, services.features.holds, usage)
 
     def _usage(self) -> Usage:
         recordings = self.services.recordings
@@ -184,7 +185,7 @@ class Retention:
                 NULL_POSITION,
                 RecordingSignal.DELETE,
             )
-            self.audience.pass_on(NULL_VALUE, message)
+            self.audience.broadcast(NULL_VALUE, message)
 
     def close(self) -> None:
         """Cancel the removals that have not begun yet."""

@@ -63,7 +63,7 @@ class ExplainedAuthorisation(AuthorisationService, Protocol):
     """A service that can say why it refuses; optional."""
 
     def why_refused(self, protocol_id: int, action_id: int, encoded_principal: bytes, /) -> str:
-        """Return why a request that was refused just now is, for its client; may be empty."""
+        """Return the reason for the refusal of the last request, for its client; may be empty."""
         ...
 
 
@@ -94,7 +94,7 @@ class GuardedAuthorisation:
             return False
 
     def why_refused(self, protocol_id: int, action_id: int, encoded_principal: bytes) -> str:
-        """Return why the service refused a request, "" when it does not say."""
+        """Return the service's reason for the refusal of a request, "" when it gives none."""
         explain = getattr(self.service, "why_refused", None)
         if explain is None:
             return ""

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security.authentication import SessionProxy
+from aerotape.archive.security.permissions import Permissions
 from aerotape.archive.security.users_file import Role, Users, read_users
 from aerotape.archive.threads import ThreadNaming, show_thread_name, thread_name
 from aerotape.control_address import CONTROL_ADDRESSES, OwnAddresses
@@ -149,12 +150,17 @@ class UsersGuard:
     """Authenticator and authorisation service in one. Called by the conductor; `close` ends it."""
 
     def __init__(
-        self, path: Path, addresses: OwnAddresses, naming: ThreadNaming = "classic"
+        self,
+        path: Path,
+        addresses: OwnAddresses,
+        permissions: Permissions,
+        naming: ThreadNaming = "classic",
     ) -> None:
         """Read the file and start no thread yet.
 
         Args:
             addresses: of this archive, to which proofs have to be bound.
+            permissions: of the roles.
             naming: of the thread.
 
         Raises:
@@ -162,6 +168,7 @@ class UsersGuard:
         """
         self._file = UsersFile(path)
         self._addresses = addresses
+        self._permissions = permissions
         name = thread_name("users", naming)
         self._hashing = ThreadPoolExecutor(1, name, show_thread_name, (name,))
         # By control session: the credentials until the client can receive a response, then a state.
@@ -246,7 +253,7 @@ class UsersGuard:
             self._file.refresh()
             self._check_due_ns = now_ns + _MAX_LIST_AGE_NS
         user = self._file.users.get(_name(encoded_principal))
-        return user is not None and user.role.allows(action_id, protocol_id)
+        return user is not None and self._permissions.allow(user.role, action_id, protocol_id)
 
     def why_refused(self, protocol_id: int, action_id: int, encoded_principal: bytes, /) -> str:
         """Return the user, its role and the least role that allows the action."""
@@ -254,7 +261,8 @@ class UsersGuard:
         user = self._file.users.get(name)
         if user is None:
             return f"user {name!r} is no longer in the users file"
-        needed = [role.value for role in Role if role.allows(action_id, protocol_id)]
+        allow = self._permissions.allow
+        needed = [role.value for role in Role if allow(role, action_id, protocol_id)]
         need = f", and it needs role {needed[0]}" if needed else ""
         return f"user {name!r} has role {user.role.value}{need}"
 

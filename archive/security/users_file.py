@@ -5,11 +5,11 @@ A line for each user, three fields with colons between:
     alice:admin:scram-sha-256$200000$<salt, base64>$<stored key, base64>
 
 Blank lines and lines that begin with # are skipped. The secret itself is not in it (`scram`).
-Roles:
+Roles, whose requests are in `permissions` and in the features of the archive:
 
     read     list, find and ask for positions, and replay
     record   that, and start, stop and extend recordings
-    mirror   what an archive needs of another one to mirror ledgers, and nothing else
+    mirror   what an archive needs of another one whose data it mirrors, and nothing else
     admin    everything: truncate, purge, segments, replication, channels
 
 Only the file's owner may write it, and only owner and group may read it; the owner is root or the
@@ -33,8 +33,6 @@ from pathlib import Path
 
 from aerotape import scram
 from aerotape.catalog.durability import write_durably
-from aerotape.codecs.generated import archive as codecs
-from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.scram import Verifier
 
@@ -43,91 +41,14 @@ _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _SCHEME = "scram-sha-256"
 _FORBIDDEN_MODE = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
 
-_SCHEMAS = (codecs.SCHEMA_ID, ledger_control.SCHEMA_ID)
-_READ = frozenset(
-    (message.SCHEMA_ID, message.TEMPLATE_ID)
-    for message in (
-        codecs.ArchiveIdRequest,
-        codecs.KeepAliveRequest,
-        codecs.CloseSessionRequest,
-        codecs.ListRecordingsRequest,
-        codecs.ListRecordingsForUriRequest,
-        codecs.ListRecordingRequest,
-        codecs.ListRecordingSubscriptionsRequest,
-        codecs.FindLastMatchingRecordingRequest,
-        codecs.StartPositionRequest,
-        codecs.StopPositionRequest,
-        codecs.RecordingPositionRequest,
-        codecs.MaxRecordedPositionRequest,
-        codecs.ReplayRequest,
-        codecs.BoundedReplayRequest,
-        codecs.ReplayTokenRequest,
-        codecs.StopReplayRequest,
-        ledger_control.LedgerInfoRequest,
-        ledger_control.ListLedgersRequest,
-        ledger_control.LocateEntryRequest,
-        ledger_control.ListScopedRecordingsRequest,
-        ledger_control.ScopedReplayRequest,
-        ledger_control.NextScopeRequest,
-    )
-)
-_RECORD = _READ | frozenset(
-    (message.SCHEMA_ID, message.TEMPLATE_ID)
-    for message in (
-        codecs.StartRecordingRequest,
-        codecs.StartRecordingRequest2,
-        codecs.ExtendRecordingRequest,
-        codecs.ExtendRecordingRequest2,
-        codecs.StopRecordingRequest,
-        codecs.StopRecordingSubscriptionRequest,
-        codecs.StopRecordingByIdentityRequest,
-        codecs.StopAllReplaysRequest,
-        ledger_control.CreateLedgerRequest,
-        ledger_control.PrepareWriterRequest,
-        ledger_control.AttachWriterRequest,
-        ledger_control.SyncLedgerRequest,
-        ledger_control.AwaitLedgerRequest,
-        ledger_control.CloseLedgerRequest,
-        ledger_control.RecoverLedgerRequest,
-    )
-)
-_MIRROR = frozenset(
-    (message.SCHEMA_ID, message.TEMPLATE_ID)
-    for message in (
-        codecs.ArchiveIdRequest,
-        codecs.KeepAliveRequest,
-        codecs.CloseSessionRequest,
-        # Of the leading archive to the mirror.
-        ledger_control.MirrorLedgerRequest,
-        ledger_control.AwaitLedgerRequest,
-        ledger_control.SyncLedgerRequest,
-        ledger_control.CloseLedgerRequest,
-        # Of the mirror to the leading archive: it replicates the recording, with a token if that
-        # is sent over a response channel.
-        codecs.ListRecordingRequest,
-        codecs.ReplayRequest,
-        codecs.ReplayTokenRequest,
-        codecs.StopReplayRequest,
-    )
-)
-
 
 class Role(Enum):
-    """The permissions of a user."""
+    """The role of a user, which decides what it may request (`permissions`)."""
 
     READ = "read"
     RECORD = "record"
     MIRROR = "mirror"
     ADMIN = "admin"
-
-    def allows(self, template_id: int, schema_id: int = codecs.SCHEMA_ID) -> bool:
-        """Return whether a request of a schema may be made in this role."""
-        if self is Role.ADMIN:
-            return schema_id in _SCHEMAS
-        return (schema_id, template_id) in _ALLOWED[self]
-
-
-_ALLOWED = {Role.READ: _READ, Role.RECORD: _RECORD, Role.MIRROR: _MIRROR}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ def checksum_of(body: bytes, name: ChecksumName) -> int:
 
 
 def checksum_kind(entry: CatalogEntry) -> ChecksumName:
-    """Return which checksum an entry carries; "none" when it has none, or a wrong one."""
+    """Return the checksum that an entry carries; "none" when it has none, or a wrong one."""
     return _kind(entry.checksum, entry.body)
 
 
 def kind_before_stop(entry: CatalogEntry) -> ChecksumName:
-    """Return which checksum an entry carried before it got its stop position.
+    """Return the checksum that an entry carried before it got its stop position.
 
     ArchiveTool sets the stop position of a recording that a crash has left without one, and so does
     an archive without checksums. When the rest of the descriptor is unchanged, the checksum of what

@@ -126,7 +126,7 @@ def end_of_strings(data: mmap.mmap | bytes, body_offset: int, limit: int) -> int
 
 
 def entry_damage(entry: CatalogEntry) -> str:
-    """Say why an entry cannot be used: it cannot be read or has impossible figures; else ""."""
+    """Describe the damage of an entry: it cannot be read or has impossible figures; else ""."""
     return entry.damage or describe_problem(entry.descriptor)
 
 
@@ -164,7 +164,7 @@ def checked_entries(
 
 
 def effective_state(state: int, place: EntryPlace) -> int:
-    """Return the effective state: that of a damaged header counts only if it is a valid one."""
+    """The state of an entry; VALID for a damaged header whose state is not a known value."""
     return RecordingState.VALID if place.damage and state not in _STATES else state
 
 

@@ -358,7 +358,7 @@ class CatalogLookup:
         return self._offsets
 
     def _frame_length(self, place: EntryPlace) -> int:
-        """Return how many bytes an entry takes up, header and padding included."""
+        """Return the length of an entry, bytes, with header and padding."""
         return layout.align(layout.DESCRIPTOR_HEADER_LENGTH + place.length, self._alignment)
 
     def _place(self, recording_id: int) -> EntryPlace:

@@ -159,7 +159,7 @@ def _entry(catalog: Catalog, recording_id: int) -> CatalogEntry:
 
 
 def _position_problem(descriptor: RecordingDescriptor) -> str:
-    """Say what is impossible about a recording's positions; "" when nothing is."""
+    """Describe impossible positions of a recording; "" when they are possible."""
     start, stop = descriptor.start_position, descriptor.stop_position
     if start < 0 or start % FRAME_ALIGNMENT:
         return f"its start position {start} cannot be"
@@ -218,7 +218,7 @@ class _Decision:
         )
 
     def _judge(self) -> tuple[str, int]:
-        """Return why the recording is invalid, or "" and where it ends."""
+        """Return the reason why the recording is invalid, or "" and its end."""
         descriptor = self._descriptor
         if problem := _position_problem(descriptor):
             return problem, NULL_VALUE

@@ -193,7 +193,7 @@ class _Planning:
     # ---- looking ---------------------------------------------------------------------------------
 
     def _find_end(self, own: Sequence[SegmentFile]) -> tuple[int, list[Damage]]:
-        """Return where the recording ends, and the damage after that."""
+        """Return the end of the recording, and the damage after it."""
         descriptor = self.entry.descriptor
         if not descriptor.is_active:
             return descriptor.stop_position, []

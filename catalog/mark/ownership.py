@@ -44,7 +44,7 @@ def resolve(archive_dir: Path) -> Path:
             with link.open("rb") as file:
                 target = file.read(_MAX_PATH_LENGTH)
     target = target.strip()
-    # Something else than a path, which is absolute, is no link.
+    # Ignore a link file whose content is not an absolute path.
     if not target.startswith(b"/") or b"\0" in target:
         return archive_dir / FILE_NAME
     return Path(os.fsdecode(target)) / FILE_NAME

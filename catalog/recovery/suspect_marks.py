@@ -27,7 +27,7 @@ _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
 
 @dataclass(frozen=True, slots=True)
 class SuspectNote:
-    """Why a recording was marked.
+    """The reason why a recording was marked.
 
     Attributes:
         outcome: name of what was found, as `refresh` names it.
@@ -57,7 +57,7 @@ def mark_file_name(recording_id: int) -> str:
 
 
 def marked_recording(name: str) -> int | None:
-    """Return which recording a file marks by its name, None for any other file."""
+    """Return the recording that a file marks by its name, None for any other file."""
     match = _MARK_NAME.fullmatch(name)
     return None if match is None else int(match[1])
 
@@ -85,7 +85,7 @@ def is_suspect(notes: Iterable[SuspectNote]) -> bool:
 
 
 def suspect_ids(marks: Mapping[int, Iterable[SuspectNote]]) -> set[int]:
-    """Return which of the recordings that have notes are suspect."""
+    """Return the suspect ones of the recordings that have notes."""
     return {recording_id for recording_id, notes in marks.items() if is_suspect(notes)}
 
 
@@ -169,7 +169,7 @@ def _read(path: Path) -> list[SuspectNote]:
 
 
 def parse_mark(name: str, content: bytes) -> list[SuspectNote]:
-    """Return the notes in the file `name`; one that says so when they cannot be read."""
+    """Parse a file of notes; an unreadable file yields one note that says so."""
     import json
 
     try:

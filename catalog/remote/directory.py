@@ -65,7 +65,7 @@ class RemoteRecording(StoredRecording):
 
     @property
     def storage(self) -> StorageOptions:
-        """How to reach the directory."""
+        """The options for the directory's storage."""
         return self._folder.options
 
     def _find_position(self) -> int:

@@ -83,7 +83,7 @@ def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int
     return misplaced_head(descriptor, read_head(path), base_position)
 
 
-def sort_out(
+def split_by_place(
     descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
 ) -> tuple[list[Path], list[str]]:
     """Find the files of a recording to be removed that hold frames of another place.

@@ -263,7 +263,7 @@ def _unchanged(
 
 
 def last_writes(segments: Sequence[SegmentFile], segment_length: int) -> list[tuple[int, int]]:
-    """Return when each segment file was written to last, and the position where it ends."""
+    """Return the time of the last write to each segment file, and its end position."""
     written = []
     for segment in segments:
         try:

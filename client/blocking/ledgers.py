@@ -350,7 +350,7 @@ class LedgerMethods(ReplayMethods):
         return self._run(opening.sync_ledger(self._session, ledger))
 
     def ledger_info(self, ledger: AnyLedger) -> LedgerInfo:
-        """Return what the archive knows of a ledger.
+        """Return the archive's description of a ledger.
 
         Raises:
             UnknownLedgerError: there is no such ledger.

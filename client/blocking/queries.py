@@ -19,7 +19,7 @@ from aerotape.errors import ArchiveError
 
 
 class QueryMethods(BlockingRequests):
-    """What the archive records, and the session."""
+    """Requests about recordings, subscriptions and the session."""
 
     def list_recordings(
         self, from_recording_id: int = 0, count: int | None = None, *, scope_id: int | None = None
@@ -143,21 +143,21 @@ class QueryMethods(BlockingRequests):
         return self._run(Call(request, what, relevant_id))
 
     def start_position(self, recording_id: int) -> int:
-        """Return where a recording starts, bytes."""
+        """Return the start position of a recording, bytes."""
         return self._run(
             queries.get_position(codecs.StartPositionRequest, recording_id, "start position")
         )
 
     def stop_position(self, recording_id: int) -> int:
-        """Return where a recording stopped, bytes; -1 while it is live."""
+        """Return the stop position of a recording, bytes; -1 while it is live."""
         return self._run(queries.stop_position(recording_id))
 
     def recording_position(self, recording_id: int) -> int:
-        """Return how far a live recording has been written, bytes; -1 when it is not live."""
+        """Return the recorded position of a live recording, bytes; -1 when it is not live."""
         return self._run(queries.recording_position(recording_id))
 
     def max_recorded_position(self, recording_id: int) -> int:
-        """Return where a recording stopped or, while live, how far it has been written, bytes."""
+        """Return the stop position of a recording or, while it is live, the recorded one, bytes."""
         return self._run(queries.max_recorded_position(recording_id))
 
     def get_archive_id(self) -> int:

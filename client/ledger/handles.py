@@ -102,7 +102,7 @@ class ReaderProperties(LedgerProperties):
 
 
 class WriterBase(WriterProperties, Closing):
-    """What only the writer of the blocking client has."""
+    """Methods of the blocking writer: `sync_async` runs a sync in a thread."""
 
     def sync(self) -> int:
         """Force entries to storage; return the last one that is, -1 for none."""

@@ -98,7 +98,7 @@ class LedgerReading:
         return self.info
 
     def plan(self, wanted: Wanted, *, unconfirmed: bool) -> Task[ReadPlan]:
-        """Return what to replay for entries that are there.
+        """Return the range to replay for entries that are there.
 
         Args:
             wanted: the entries.
@@ -170,7 +170,7 @@ class LedgerReading:
             yield Pause(_POLL_NS)
 
     def _stored(self, first: int, last: int, end: int) -> Task[ReadPlan]:
-        """Return what to replay for entries that may be read up to a position, bytes."""
+        """Return the range to replay for entries that may be read up to a position, bytes."""
         position = end
         if first <= last:
             position = yield from self._locate(first)

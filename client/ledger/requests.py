@@ -120,7 +120,7 @@ def qualified_id(ledger: AnyLedger) -> QualifiedId:
 
 
 def password_token(password: bytes) -> bytes:
-    """Return what is sent of a password, to be checked by the archive."""
+    """Return the token of a password, which the archive checks."""
     return hashlib.sha256(entries.master_key(password)).digest()
 
 
@@ -130,7 +130,7 @@ def id_fields(ledger: QualifiedId) -> dict[str, int]:
 
 
 def ledger_info(session: ClientSession, ledger: AnyLedger) -> Task[LedgerInfo]:
-    """Return what the archive knows of a ledger."""
+    """Return the archive's description of a ledger."""
     return info_of((yield from describe(session, qualified_id(ledger))))
 
 

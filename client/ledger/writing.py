@@ -1,8 +1,9 @@
 """Writing to a ledger, for either front end.
 
 An add is acknowledged when the archive's counter of the confirmed (PD_JOURNAL) or the recorded
-position (VD_JOURNAL) passes its entry. A writer on another media driver has no counters; its
-requests are answered when a position is reached.
+position (VD_JOURNAL) passes its entry. If the writer is on another media driver, or a quorum of
+mirrors decides, there is no such counter: it sends requests, to which the archive responds once
+the position is reached.
 """
 
 from __future__ import annotations
@@ -358,7 +359,7 @@ def _extension_channel(session: ClientSession, info: LedgerInfo, channel: str) -
 
 
 def default_channel(control_channel: str) -> str:
-    """Return where writers publish by default: to the address of the control channel."""
+    """Return the default channel of writers: the address of the control channel."""
     uri = ChannelUri.parse(control_channel)
     if uri.is_ipc:
         return "aeron:ipc"

@@ -1,4 +1,4 @@
-"""When a replay can be joined with the live stream, both of which one image receives."""
+"""The rule by which a replay is joined with the live stream; one image receives both."""
 
 from __future__ import annotations
 

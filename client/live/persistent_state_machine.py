@@ -239,7 +239,7 @@ class PersistentStateMachine:
         return joined
 
     def _near_the_end(self, session: ClientSession, recording: RecordingDescriptor) -> Task[None]:
-        """Return when no more than a quarter of a term is left of the recording."""
+        """Wait until no more than a quarter of a term is left of the recording."""
         distance = recording.term_buffer_length // 4
         while True:
             try:

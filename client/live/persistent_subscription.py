@@ -195,7 +195,7 @@ class PersistentSubscription(Closing):
 
     @property
     def position(self) -> int | None:
-        """How far the stream has been read, bytes; None while unknown.
+        """The position read so far, bytes; None while unknown.
 
         To resume later, use the `end_position` of the last message that you have processed: a
         part of the next message may have been read already.
@@ -204,7 +204,7 @@ class PersistentSubscription(Closing):
 
     @property
     def join_difference(self) -> int | None:
-        """How far ahead of the replay the live stream was when it was found, bytes."""
+        """The distance of the live stream from the replay when it was found, bytes."""
         return self._machine.join_difference
 
     # -- reading -------------------------------------------------------------------------------

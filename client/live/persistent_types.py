@@ -91,7 +91,7 @@ class PersistentOptions:
 
     @property
     def replay_target(self) -> ReplayTarget:
-        """Where the archive replays to."""
+        """The channel to which the archive replays."""
         return ReplayTarget(self.replay_channel, self.replay_stream_id)
 
 

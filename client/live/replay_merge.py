@@ -390,7 +390,7 @@ class ReplayMerge(ImageReader, Closing):
 
 
 def default_destination(replay_channel: str) -> str:
-    """Return where to receive a replay if the archive replays to a channel by default."""
+    """Return the channel of a subscription to a replay to the default channel."""
     is_ipc = ChannelUri.parse(replay_channel).is_ipc
     return "aeron:udp?endpoint=localhost:0" if is_ipc else replay_channel
 

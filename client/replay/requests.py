@@ -20,7 +20,6 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated import ledger_control
 from aerotape.driver_tasks import add_publication
 from aerotape.errors import ConfigurationError
-from aerotape.formatting import argument
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
 from aerotape.units import MAX_LONG
 from aerotape.waiting import Task
@@ -34,7 +33,7 @@ _ReplayMessage = (
 
 @dataclass(frozen=True, slots=True)
 class ReplayTarget:
-    """Where the archive replays to, and what limits it: arguments of `start_replay`."""
+    """The channel and the limits of a replay: arguments of `start_replay`."""
 
     channel: str
     stream_id: int
@@ -62,10 +61,9 @@ def start_replay(
         return exchange(session, call)
     if subscription_id is None:
         raise ConfigurationError(
-            f"a replay to {target.channel} goes to one subscription: "
-            f"{argument('give subscription_id', 'use --print or --out')}",
+            f"a replay to {target.channel} goes to one subscription: give subscription_id",
             "subscription_id",
-        )
+        ).naming("subscription_id")
     return exchange_over_response_channel(session, call, subscription_id)
 
 

@@ -70,7 +70,7 @@ class ImageReader:
 
     @property
     def position(self) -> int:
-        """How far the stream has been read, bytes: the end of the frames taken so far."""
+        """The position read so far, bytes: the end of the frames taken."""
         if self._image is not None:
             self._last_position = max(self._last_position, self._image.position)
         return self._last_position
@@ -352,7 +352,7 @@ def _range(
     length: int | None,
     follow: bool,
 ) -> Task[tuple[int, int | None, bool]]:
-    """Return where a replay begins and ends, bytes, and whether it follows a live recording."""
+    """Return begin and end of a replay, bytes, and whether it follows a live recording."""
     recording_id = recording.recording_id
     if start is None:
         start = recording.start_position
@@ -389,7 +389,7 @@ class ReplayProperties:
 
     @property
     def position(self) -> int:
-        """How far the replay has been read, bytes: the end of the frames taken so far."""
+        """The position read so far, bytes: the end of the frames taken."""
         return self._stream.position
 
     @property

@@ -129,7 +129,7 @@ class ClientSession:
             self._pending.pop(pending.correlation_id, None)
 
     def take_turn(self, listing: PendingRequest) -> PendingRequest | None:
-        """Let a listing be the one that the archive sends; return the one to wait for before.
+        """Claim the session's one listing; return the listing that has it, None once it is ours.
 
         An archive refuses a second listing of a session while one is active.
         """

@@ -23,10 +23,8 @@ from aerotape.driver_tasks import (
     add_publication,
     add_subscription,
     bind_port,
-    wait_for,
 )
 from aerotape.errors import AeronTimeoutError, ArchiveError
-from aerotape.formatting import argument
 from aerotape.protocol import (
     KNOWS_LEDGERS,
     PROTOCOL_MAJOR_VERSION,
@@ -38,6 +36,7 @@ from aerotape.waiting import Task, Until, begin_in_thread
 T = TypeVar("T")
 
 _WHAT: Final = "connect"
+_POLL_NS: Final = 100_000
 
 
 def open_session(
@@ -130,15 +129,18 @@ def _add_streams(
     return subscription, publication
 
 
-def _await_request_stream(publication: _native.ExclusivePublication, timeout_ns: int) -> Task[bool]:
-    late = (
-        f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
-        f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give the channel "
-        "and stream of a running one "
-        f"({argument('control_request_channel', '--control-channel')}, "
-        f"{argument('control_request_stream_id', '--control-stream-id')})"
+def _await_request_stream(publication: _native.ExclusivePublication, timeout_ns: int) -> Task[None]:
+    connecting = Until(
+        lambda: publication.is_connected or None, time.monotonic_ns() + timeout_ns, _POLL_NS
     )
-    return wait_for(lambda: publication.is_connected or None, late, timeout_ns)
+    yield connecting
+    if connecting.value is None:
+        raise AeronTimeoutError(
+            f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
+            f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give the "
+            "channel and stream of a running one (control_request_channel, "
+            "control_request_stream_id)"
+        ).naming("control_request_channel", "control_request_stream_id")
 
 
 def _exchange(
@@ -163,10 +165,9 @@ def _answer_challenge(
     if on_challenge is None:
         raise ArchiveError(
             "cannot connect: the archive responds with a challenge: connect with a user and its"
-            f" secret ({argument('aerotape.UserSecret', '--user, --secret-file')})"
-            f"{argument(', or give on_challenge', '')}",
+            " secret (credentials=aerotape.UserSecret(…), or on_challenge)",
             correlation_id=challenge.correlation_id,
-        )
+        ).naming("credentials=aerotape.UserSecret(…), or on_challenge")
     # A proof takes long on purpose, and a user's function may wait.
     answering = partial(on_challenge, challenge.encoded_challenge)
     late = "the credentials were not computed in time"

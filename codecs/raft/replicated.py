@@ -49,7 +49,7 @@ class ReplicatedRecord:
 
     @classmethod
     def of(cls, record: JournalRecord) -> ReplicatedRecord:
-        """Return what a leader sends for a record of its journal (CorruptJournalError)."""
+        """Return the message of a leader for a record of its journal (CorruptJournalError)."""
         term = term_of(record.data)
         return cls(term, record.index, record.asqn, record.checksum, record.data)
 

@@ -331,7 +331,7 @@ class RaftJournal:
         self._check_flushed(expected, place)
 
     def _end_damage(self, segment: JournalSegment, offset: int, index: int) -> JournalError | None:
-        """Return why a segment's records cannot end at an offset, before the record of an index."""
+        """Return the reason why a segment's records cannot end before the record of an index."""
         if not segment.end_damage(index):
             return None
         # A writer that truncates the journal changes the descriptor first.

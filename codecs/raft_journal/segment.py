@@ -54,7 +54,7 @@ class JournalSegment:
     damage: JournalError | None = None
 
     def end_damage(self, next_index: int) -> str:
-        """Return why the records cannot end before an index; empty if they can.
+        """Return the reason why the records cannot end before an index; empty if they can.
 
         Zeebe may have appended to a complete segment, and did not change its descriptor then.
         """

@@ -57,7 +57,7 @@ _CLEARED_AT_ONCE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Where records end: after the one with an index.
+    """The end of records: after the one with an index.
 
     Attributes:
         segment: the segment.
@@ -427,7 +427,7 @@ class JournalWriter(Closing):
 
 
 def _end(journal: RaftJournal, index: int | None = None) -> _End | None:
-    """Return where the record with an index ends, or the last one; None without segments.
+    """Return the end of the record with an index, or of the last one; None without segments.
 
     All records are read, so that all damage is found (JournalError).
     """

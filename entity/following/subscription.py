@@ -19,7 +19,6 @@ from aerotape.entity.log.recorded_position import RecordedPosition
 from aerotape.entity.partition import Partition
 from aerotape.entity.topic import recordings_of
 from aerotape.errors import AeronTimeoutError, ConfigurationError
-from aerotape.formatting import argument
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
@@ -30,7 +29,7 @@ POLL_S: Final = 0.02
 _LIST_S: Final = 1.0
 
 From = Literal["beginning", "now"] | Mapping[int, int]
-"""Where a subscription begins: also a mapping of partitions to positions, bytes."""
+"""The begin of a subscription: also a mapping of partitions to positions, bytes."""
 
 
 class Subscription(Iterator[TopicChange], Closing):
@@ -176,23 +175,23 @@ class Subscription(Iterator[TopicChange], Closing):
                 ).end()
                 for partition, recording in self._recordings().items()
             }
-        option, last = argument("from_", "--from"), len(self._partitions) - 1
+        last = len(self._partitions) - 1
         if not isinstance(from_, Mapping):
             raise ConfigurationError(
-                f"{option}={from_!r}: expected 'beginning', 'now', or positions by partition",
+                f"from_={from_!r}: expected 'beginning', 'now', or positions by partition",
                 "from_",
-            )
+            ).naming("from_")
         for index, position in from_.items():
             if type(index) is not int or not 0 <= index <= last:
                 raise ConfigurationError(
-                    f"{option} with partition {index!r}: topic {self._topic} has the partitions 0 "
-                    f"to {last}",
+                    f"from_ with partition {index!r}: topic {self._topic} has the partitions 0 to "
+                    f"{last}",
                     "from_",
-                )
+                ).naming("from_")
             if type(position) is not int or position < 0:
                 raise ConfigurationError(
-                    f"{option} with position {position!r} of partition {index}: expected bytes, "
-                    "from 0",
+                    f"from_ with position {position!r} of partition {index}: expected bytes, from "
+                    "0",
                     "from_",
-                )
+                ).naming("from_")
         return dict(from_)

@@ -89,7 +89,7 @@ class KnownEnd:
         )
 
     def journal(self, id: bytes) -> Known | None:
-        """Return what is known of a journal, to fold what follows over it; None: nothing."""
+        """Return the known state of a journal, to fold the actions after it; None: unknown."""
         known = self._folds.get(id)
         if known is None:
             return None

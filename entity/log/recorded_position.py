@@ -1,4 +1,4 @@
-"""How far a partition is recorded: of a topic of type PD_JOURNAL, what is on storage.
+"""The recorded position of a partition: of a topic of type PD_JOURNAL, that on storage.
 
 While the recording is live, a counter on the archive's media driver shows it, without a request.
 """
@@ -46,7 +46,7 @@ class RecordedPosition:
         return None
 
     def live(self) -> int:
-        """Return how far the recording is, bytes; -1 when it is not live.
+        """Return the recorded position, bytes; -1 when the recording is not live.
 
         Raises:
             EntityError: it is of type PD_JOURNAL, and its counter is not on this media driver.
@@ -68,7 +68,7 @@ class RecordedPosition:
         return position
 
     def end(self) -> int:
-        """Return how far the recording is, or where it stopped, bytes (EntityError: as `live`)."""
+        """Return the recorded or the stop position, bytes (EntityError: as `live`)."""
         position = self.live()
         if position != NULL_POSITION:
             return position

@@ -19,7 +19,6 @@ from aerotape.entity.fold import Effect, Fold
 from aerotape.entity.partition import Partition
 from aerotape.entity.records import EventRecord, SnapshotRecord
 from aerotape.errors import CodecError, EntityError, InvalidPositionError
-from aerotape.formatting import argument
 
 if TYPE_CHECKING:
     from aerotape.client.client import Client
@@ -252,9 +251,9 @@ def check_start(partition: Partition, start: int, replicated: int, has_store: bo
     has = f"the store has it up to {replicated}" if has_store else "no store is given"
     raise EntityError(
         f"the log of {partition} begins at {start}, the rest has been purged, and {has}: give "
-        f"{argument('store', '--store')}, that of the topic's replicator",
+        "store=…, that of the topic's replicator",
         partition.topic,
-    )
+    ).naming("store=…")
 
 
 def of_another_log(

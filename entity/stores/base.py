@@ -176,7 +176,7 @@ class EntityStore(Closing, ABC):
 
     @abstractmethod
     def replicated(self, topic: str) -> dict[int, Replicated]:
-        """Return how far a topic's partitions are replicated, and since when."""
+        """Return the pointers of a topic's partitions, with the time since when they are there."""
 
     @abstractmethod
     def view(self, topic: str, partition: int, id: str) -> tuple[Pointer | None, Head | None]:

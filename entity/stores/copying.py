@@ -20,7 +20,7 @@ _BATCH_ROWS: Final = 512
 
 @dataclass(slots=True)
 class Copied:
-    """What was copied.
+    """The numbers of copied rows.
 
     Attributes:
         journals: heads.

@@ -217,7 +217,7 @@ def expire_on(expires_ms: int) -> date:
 
 
 def end_of_day_ms(day: date) -> int:
-    """Return when a day (UTC) ends, milliseconds since the epoch."""
+    """Return the end of a day (UTC), milliseconds since the epoch."""
     return (day.toordinal() + 1 - _FIRST_DAY) * _DAY_MS
 
 

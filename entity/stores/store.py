@@ -15,7 +15,7 @@ class Store(Protocol):
         """Return the pointer of a partition and the head of a journal; the head not earlier."""
 
     def pointer(self, topic: str, partition: int) -> Pointer | None:
-        """Return how far a partition is replicated; None: nothing of it."""
+        """Return the pointer of a partition; None: nothing of it is replicated."""
 
     def head(self, topic: str, id: str) -> Head | None:
         """Return the state of a journal, None when there is none."""

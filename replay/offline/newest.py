@@ -76,7 +76,7 @@ def newest_part(recording: StoredRecording, part: RecordingRange, count: int) ->
 
 
 def _from_scan(part: RecordingRange, count: int) -> list[int]:
-    """Return where the last messages of a part begin (SegmentError)."""
+    """Return the positions of the last messages of a part (SegmentError)."""
     begins: deque[int] = deque(maxlen=count)
     scan = part.scan(batch_bytes=1 << 20)
     while (batch := scan.next_messages()) is not None:
@@ -87,7 +87,7 @@ def _from_scan(part: RecordingRange, count: int) -> list[int]:
 def _from_windows(
     recording: StoredRecording, part: RecordingRange, since: int, upto: int, count: int
 ) -> list[int] | None:
-    """Return where the last messages between two positions of a term begin.
+    """Return the positions of the last messages between two positions of a term.
 
     Args:
         recording: the recording.
@@ -152,7 +152,7 @@ def _frames(
 def _headers(
     part: RecordingRange, data: bytes, low: int, upto: int
 ) -> list[tuple[int, FrameHeader]]:
-    """Return what can be headers of the stream at their place, by ascending position."""
+    """Return possible headers of the stream at their place, by ascending position."""
     found = []
     term_id = to_int32(part.initial_term_id + low // part.term_length)
     wanted = _STREAM_AND_TERM.pack(part.stream_id, term_id)
@@ -181,7 +181,7 @@ def _headers(
 
 
 def _message_begins(frames: list[tuple[int, FrameHeader]]) -> list[int]:
-    """Return where the whole messages of some frames begin."""
+    """Return the positions of the whole messages of some frames."""
     begins = []
     begin = None
     for position, header in frames:

@@ -23,7 +23,6 @@ from aerotape.catalog.directory import recording_key
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.segment.scan_range import ScanRange
 from aerotape.errors import ConfigurationError, StorageError
-from aerotape.formatting import argument
 from aerotape.frame_header import HEADER_LENGTH
 from aerotape.message import Message
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
@@ -164,13 +163,12 @@ def recording_range(
     """
     for name, position in (("from_position", from_position), ("to_position", to_position)):
         if position is not None and position < 0:
-            raise ConfigurationError(f"{name} {position} is negative", name)
+            raise ConfigurationError(f"{name} {position} is negative", name).naming(name)
     if from_position is not None and to_position is not None and from_position > to_position:
         raise ConfigurationError(
-            f"{argument('from_position', '--from-position')} {from_position} is after "
-            f"{argument('to_position', '--to-position')} {to_position}",
+            f"from_position {from_position} is after to_position {to_position}",
             "from_position",
-        )
+        ).naming("from_position", "to_position")
     start = recording.start_position
     limit = max(_limit_position(recording), start)
     begin = start if from_position is None else min(max(from_position, start), limit)

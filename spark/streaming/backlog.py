@@ -235,7 +235,7 @@ class Follower:
     def _again(
         self, recording: Recording, begin: int, progress: Progress, boundary: bool
     ) -> RecordingRange:
-        """Return what is left of the range from `begin` to a progress."""
+        """Return the rest of the range from `begin` to a progress."""
         recording.check()
         end, stop = progress.position, recording.descriptor.stop_position
         if begin < recording.start_position:

@@ -24,7 +24,7 @@ _KEYS: Final = ("position", "last", "crc32c", "begin", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far one recording has been read. Positions are bytes.
+    """The position up to which one recording has been read. Positions are bytes.
 
     Attributes:
         position: where reading resumes: the end of a message, or where reading began.

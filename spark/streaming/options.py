@@ -17,7 +17,7 @@ from aerotape.spark.source.options import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """How a streaming query follows an archive directory.
+    """The options by which a streaming query follows an archive directory.
 
     Attributes:
         given: names of the options that were given.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Allowance:
-    """What a batch may still read.
+    """The limits of the rest of a batch.
 
     Attributes:
         max_bytes: bytes of recordings; no limit when None.

@@ -121,7 +121,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset(progress).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return where recordings ended at the last scan, for the query's progress."""
+        """Return the ends of recordings at the last scan, for the query's progress."""
         if self._recorded is None:
             return None
         ends = {id: Progress(position=position) for id, position in self._recorded.items()}

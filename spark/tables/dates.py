@@ -25,7 +25,7 @@ def recorded_times(recording: Recording) -> list[tuple[int, int]]:
 
 
 def dates_problem(recording: Recording) -> str:
-    """Return why dates from `recorded_times` may be wrong; "" when no reason is known."""
+    """Return the reason why dates from `recorded_times` may be wrong; "" when none is known."""
     problem = recording.time_index.problem
     if not problem:
         return ""

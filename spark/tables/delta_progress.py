@@ -1,4 +1,4 @@
-"""Which list of positions is that of a snapshot of a Delta table, and what to do without one.
+"""The list of positions of a snapshot of a Delta table, and what to do without one.
 
 The commit of a job names its list (`extent_files`) by an application transaction. Delta keeps the
 latest version of a transaction and reverts it neither with RESTORE nor with the rows, and may let
@@ -39,7 +39,7 @@ _RESTORE: Final = "RESTORE"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a file of the log has that matters here.
+    """The used actions of a file of the log.
 
     Attributes:
         list_id: the list that it names, None if it is not the commit of a job.
@@ -119,7 +119,7 @@ def _version_with_the_files_of(read: ReadCommit, restoring: int) -> int | None:
 
 
 def extents_without_list(table: DeltaTable, store: OutputStore) -> dict[int, Extent]:
-    """Return what a table has of each recording, as its rows show it.
+    """Return the extent of each recording in a table, as its rows show it.
 
     The positions from the first row of a recording to the last one count as converted. What an
     earlier commit says of a recording is returned if its last row is the one that the commit names,

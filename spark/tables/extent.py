@@ -1,4 +1,4 @@
-"""What a table has of a recording, and whether the recording still is what was converted.
+"""The extent of a recording in a table, and its comparison with the current recording.
 
 A table stores an `Extent` for each recording. Truncating a recording and extending it, or replacing
 it by another one with the same id, changes its identity or its message where the extent ends.
@@ -58,7 +58,7 @@ class LastRow:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a table has of a recording.
+    """The extent of a recording in a table.
 
     Attributes:
         ranges: converted positions, ascending and disjoint.
@@ -73,7 +73,7 @@ class Extent:
 
     @property
     def to_position(self) -> int:
-        """Where the last converted range ends."""
+        """The end of the last converted range."""
         return self.ranges[-1][1]
 
 
@@ -84,7 +84,7 @@ def identity_of(descriptor: RecordingDescriptor) -> int:
 
 
 def change_since(recording: Recording, extent: Extent, recorded: RecordingRange) -> str:
-    """Return how a recording differs from what was converted; "" if it does not."""
+    """Describe how a recording differs from what was converted; "" if it does not."""
     if extent.identity not in (None, identity_of(recording.descriptor)):
         return "it is not the recording that the table has"
     end, last = extent.to_position, extent.last

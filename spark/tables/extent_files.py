@@ -1,4 +1,4 @@
-"""What a Delta table has of each recording: a small Arrow file next to its log.
+"""The extents of recordings in a Delta table: a small Arrow file next to its log.
 
     TABLE/_aerotape/ID.arrow
 

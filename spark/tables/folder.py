@@ -177,7 +177,7 @@ class ParquetFolder:
         return next((content.columns for content in self._files.values()), None)
 
     def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
-        """Return what the files have of recordings."""
+        """Return the extents of recordings in the files."""
         parts: dict[int, list[Extent]] = {id: [] for id in recording_ids}
         for content in self._files.values():
             for id in content.extents.keys() & parts:

@@ -101,7 +101,7 @@ class ImportedReport(RecordingReport):
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What a job did.
+    """The report of a job.
 
     Attributes:
         table: the table's folder.
@@ -159,7 +159,7 @@ def convert(
 
 
 def plan_only(options: JobOptions, table: Table) -> list[RecordingPlan]:
-    """Return what `convert` would do, without any change. Raises as it does, Spark apart."""
+    """Return the plans of `convert`, without any change. Raises as it does, Spark apart."""
     table.check_options(replaces=options.replaces)
     table.refresh()
     options.schema_of(table)
@@ -364,7 +364,7 @@ class _Converted:
 
     @cached_property
     def extent(self) -> Extent | None:
-        """What the table has of the recording when its ranges are added; None if no change."""
+        """The extent of the recording with its added ranges; None if no change."""
         plan = self.plan
         if plan.replace_from is None and not any(each.rows for each in self.outcomes):
             return None

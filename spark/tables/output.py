@@ -79,7 +79,7 @@ class OutputStore:
         return str(self._filesystem.type_name) in _OBJECT_STORES
 
     def local_path(self, path: str = "") -> Path:
-        """Where a file of a local folder is."""
+        """The path of a file of a local folder."""
         return Path(self._full(path))
 
     # -- looking -----------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class OutputStore:
 
     @contextmanager
     def _errors(self, what: str, path: str) -> Iterator[None]:
-        """Say where something went wrong, and what, in one line."""
+        """Raise the error of a call as a StorageError that names the place, in one line."""
         try:
             yield
         except StorageError:

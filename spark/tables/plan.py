@@ -1,4 +1,4 @@
-"""What a table job has to do for each recording, from the table and what is recorded now.
+"""The plans of a table job, one for each recording, from the table and the current recordings.
 
 Only positions that the table does not have are converted. Before that the recording is compared
 with what the table has: one that became shorter, or has other bytes where the last conversion
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Action(Enum):
-    """What is to be done for a recording."""
+    """The action for a recording."""
 
     CONVERT = "convert"
     REPLACE = "replace"
@@ -56,7 +56,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingPlan:
-    """What is to be done for one recording.
+    """The plan for one recording.
 
     Attributes:
         recording: as it is now; it can be damaged if `action` is REFUSE.
@@ -89,7 +89,7 @@ class RecordingPlan:
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """What a table job converts, and how.
+    """The options of a table job.
 
     Attributes:
         read: which recordings, positions and typed columns; its columns are not used.

@@ -1,4 +1,4 @@
-"""What a table job needs of the table that it writes."""
+"""The interface of the tables that a table job writes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Table(Protocol):
 
     @property
     def naming(self) -> Naming:
-        """How tasks name these."""
+        """The naming of its files by tasks."""
 
     @property
     def job_id(self) -> str:
-        """What the names of naming `UNIQUE` have in common in this job."""
+        """The common part of the names of naming `UNIQUE` in this job."""
 
     @property
     def has_gaps(self) -> bool:
@@ -64,7 +64,7 @@ class Table(Protocol):
         """Return its columns and their Arrow types, without the date; None if it has no rows."""
 
     def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
-        """Return what the table has of recordings, for those of which it has something."""
+        """Return the extents of the recordings of which the table has rows."""
 
     def commit(
         self,

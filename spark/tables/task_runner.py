@@ -30,7 +30,7 @@ class TaskRunner(Protocol):
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at the same time."""
+        """The number of tasks that run at the same time."""
 
     def run(
         self, partitions: Sequence[Partition], settings: WriteSettings, on_done: OnDone | None

@@ -64,7 +64,7 @@ STATISTICS: Final = (*_SORTED, RECORDED_TIME)
 
 
 class Naming(Enum):
-    """How tasks name their files.
+    """The naming of files by tasks.
 
     Attributes:
         BY_CONTENT: by what is in them, with their final names.
@@ -78,7 +78,7 @@ class Naming(Enum):
 
 
 STAGED_FOLDER = "_staged"
-"""Where files wait for their commit; readers of Parquet folders skip such names."""
+"""The folder of files before their commit; readers of Parquet folders skip such names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,10 @@ def check(directory: Path, cut: Cut) -> int:
             stop = recording.descriptor.stop_position
             stored = LedgerRecording(directory, recording.descriptor, "CRC32C")
             forced = store.forced(ledger)
-            torn_at = stored.torn_at(stop, 0 if forced is None else forced.position)
-            end = stored.last_entry(stop if torn_at is None else torn_at)
+            first_torn_position = stored.first_torn_position(
+                stop, 0 if forced is None else forced.position
+            )
+            end = stored.last_entry(stop if first_torn_position is None else first_torn_position)
             assert end.entry_id >= promised.told, f"{name} ends at {end}, promised {promised}"
             for index, message in enumerate(recording.messages(0, end.position)):
                 if index > promised.told:

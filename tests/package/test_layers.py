@@ -127,7 +127,7 @@ BELOW = {
     "entity": {"catalog", "client", "codecs"},
     "archive": {"catalog", "client", "codecs", "entity"},
 }
-FEATURES = ("features.ledger", "features.entity")
+FEATURES = ("features.ledger", "features.scopes", "features.entity")
 
 
 @pytest.mark.parametrize("room", BELOW)
@@ -166,6 +166,17 @@ def test_the_archive_imports_no_feature() -> None:
         and f"aerotape.archive.{name}" in path.read_text()
     }
     assert found == {"archive.py"}
+
+
+def test_the_archive_names_no_ledgers() -> None:
+    """Requests, roles and capabilities come from the features; one property is among the others."""
+    root = PACKAGE / "archive"
+    found = {
+        str(path.relative_to(root))
+        for path in root.rglob("*.py")
+        if path.relative_to(root).parts[0] != "features" and "ledger" in path.read_text().lower()
+    }
+    assert found == {"archive.py", "config/archive_config.py"}
 
 
 ALL_MODULES = """

@@ -78,7 +78,7 @@ class ControlSessionRig:
         version: str | None = None,
         authenticator: Any = None,
         publications: list[Any] | None = None,
-        knows_ledgers: bool = False,
+        capabilities: int = 0,
         session_id: int = 7,
     ) -> None:
         self.publication = FakePublication()
@@ -96,7 +96,7 @@ class ControlSessionRig:
             authenticator=GuardedAuthenticator(authenticator or AllowAll(), ErrorLog()),
             credentials=b"alice",
             invalid_version=version,
-            knows_ledgers=knows_ledgers,
+            capabilities=capabilities,
             connect_timeout_ms=5_000,
             liveness_check_interval_ms=1_000,
             now_ms=0,

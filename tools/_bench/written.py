@@ -38,7 +38,7 @@ _NUMBER_BYTES: Final = 4
 
 
 def frame_bytes(message_bytes: int) -> int:
-    """Return what a message takes in a segment file, header and alignment included."""
+    """Return the length of a message in a segment file, with header and alignment."""
     return align_frame(HEADER_LENGTH + message_bytes)
 
 

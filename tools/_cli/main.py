@@ -35,7 +35,7 @@ from typing import Any, Final, NoReturn, Protocol, cast
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.formatting import naming_options, printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.colour import error_prefix
 from aerotape.tools._cli.common_options import add_common_options, add_verbose
 from aerotape.tools._cli.connection_help import without_connection_options
@@ -48,6 +48,7 @@ from aerotape.tools._cli.exit_codes import (
     EXIT_TERMINATED,
     EXIT_USAGE,
 )
+from aerotape.tools._cli.option_names import message_of
 
 _MORE: Final = """See `aerotape COMMAND --help` for the arguments of a command.
 Results go to standard output, everything else to standard error.
@@ -90,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     try:
         try:
-            with _terminating(), naming_options():
+            with _terminating():
                 code = _dispatch(arguments)
         except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
             code = stop.code if isinstance(stop.code, int) else EXIT_OK
@@ -173,7 +174,7 @@ def _dispatch(arguments: list[str]) -> int:
         else:
             args = command_parser.parse_args(top.arguments)
     except ConfigurationError as error:  # raised by an argument's parser
-        command_parser.error(str(error))
+        command_parser.error(message_of(error))
     args.verbose = args.verbose or top.verbose
     try:
         return module.run(args) or EXIT_OK
@@ -276,7 +277,7 @@ def _report(command: str, error: Exception, verbose: bool) -> int:
 def _message(error: Exception) -> str:
     """The message of an error; of a system error without its number and with its file."""
     if isinstance(error, AerotapeError) or not isinstance(error, OSError) or not error.strerror:
-        return str(error)
+        return message_of(error)
     return f"{error.filename or 'standard output or input'}: {error.strerror}"
 
 

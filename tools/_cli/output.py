@@ -1,4 +1,4 @@
-"""How commands show results: tables and records for people, JSON for machines, progress bars.
+"""The output of commands: tables and records for people, JSON for machines, progress bars.
 
 Results go to standard output, everything else to standard error. Text that came from a network
 or a file is shown with its control characters escaped, line ends included, so that it cannot forge

@@ -74,7 +74,7 @@ def event_row(record: EventRecord) -> dict[str, Any]:
 
 
 def _about(record: EventRecord | SnapshotRecord) -> dict[str, Any]:
-    """Return what is shown of the record that has an event or a snapshot."""
+    """Return the columns of the record that has an event or a snapshot."""
     return {
         "timestamp_ms": record.timestamp_ms,
         "partition": record.partition,

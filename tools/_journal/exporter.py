@@ -1,4 +1,4 @@
-"""What `export` writes: the segments of the imported journal, or new ones; checked first."""
+"""The output of `export`: the segments of the imported journal, or new ones; checked first."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def imported_recordings(
 
 
 def imported_row(id: QualifiedId, descriptor: RecordingDescriptor) -> dict[str, Any]:
-    """Return what a listing shows of an imported recording, as of a ledger."""
+    """Return the row of an imported recording, as of a ledger."""
     return {
         **id_row(id),
         "type": "RECORDING",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import bytes_text
+from aerotape.tools._cli.option_names import message_of
 
 if TYPE_CHECKING:
     from aerotape.clients import ArchiveClient
@@ -110,7 +111,7 @@ def driver(aeron_dir: str) -> Finding:
         return Finding("media driver", OK, f"{_driver_version(aeron_dir)} in {aeron_dir}")
     except (AerotapeError, OSError) as error:
         fix = "run `aerotape archive` or `aerotape driver`, or give --aeron-dir of one that runs"
-        return Finding("media driver", WARNING, str(error), fix)
+        return Finding("media driver", WARNING, message_of(error), fix)
 
 
 def archive(connect: Callable[[], ArchiveClient]) -> Finding:
@@ -124,7 +125,7 @@ def archive(connect: Callable[[], ArchiveClient]) -> Finding:
         raise
     except (AerotapeError, OSError) as error:
         fix = "run `aerotape archive`, or give --control-channel and --control-stream-id of one"
-        return Finding("archive", WARNING, str(error), fix)
+        return Finding("archive", WARNING, message_of(error), fix)
 
 
 def round_trip() -> Finding:
@@ -156,7 +157,7 @@ def round_trip() -> Finding:
         return Finding(check, OK, found)
     except (AerotapeError, OSError) as error:
         fix = "correct what the other checks report; `aerotape archive` shows more of the cause"
-        return Finding(check, FAILED, str(error), fix)
+        return Finding(check, FAILED, message_of(error), fix)
 
 
 def _has_room(place: Path) -> bool:

@@ -15,6 +15,7 @@ from aerotape.errors import AeronError
 from aerotape.formatting import printable
 from aerotape.times import datetime_of_ms
 from aerotape.tools._cli.connection import add_driver_option, driver_directory
+from aerotape.tools._cli.option_names import message_of
 from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def show_errors(archive_dir: Path, args: argparse.Namespace, aeron_dir: str | No
         if aeron_dir is not None:
             raise
         # A driver may delete its file when it ends; the archive's errors remain.
-        note(f"warning: the errors of the media driver cannot be read: {error}")
+        note(f"warning: the errors of the media driver cannot be read: {message_of(error)}")
     _print(rows, args)
 
 

@@ -1,4 +1,4 @@
-"""How `subscribe` and `cat` print messages.
+"""The output of messages, of `subscribe` and `cat`.
 
 Bytes of a message never reach a terminal as they are: what is not printable is escaped, and the
 formats `raw` and `length` are refused there.

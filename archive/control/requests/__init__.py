@@ -12,7 +12,6 @@ from aerotape.archive.control.requests import (
     removal,
     replay,
     replication,
-    scopes,
 )
 from aerotape.archive.feature import Handlers
 
@@ -22,7 +21,6 @@ HANDLERS: Handlers = {
     **queries.HANDLERS,
     **replay.HANDLERS,
     **replication.HANDLERS,
-    **scopes.HANDLERS,
 }
 
 CHANGES = frozenset({**recording.HANDLERS, **removal.HANDLERS, **replication.HANDLERS})

@@ -1,4 +1,4 @@
-"""What the handlers of control requests have in common: checks, failures, later responses."""
+"""Checks, failures and later responses, for the handlers of control requests."""
 
 from __future__ import annotations
 

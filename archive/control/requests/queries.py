@@ -48,7 +48,7 @@ def _list_recording(
         session.send_recording_unknown(correlation_id, recording_id)
         return
     descriptor = services.catalog.wire_descriptor(recording_id)
-    session.pass_on(responses.descriptor(session.session_id, correlation_id, descriptor))
+    session.send(responses.descriptor(session.session_id, correlation_id, descriptor))
 
 
 def _list_recording_subscriptions(
@@ -69,7 +69,7 @@ def _list_recording_subscriptions(
         and (source.stream_id == request.stream_id or not by_stream_id)
     ]
     for source in found[: request.subscription_count]:
-        session.pass_on(
+        session.send(
             codecs.RecordingSubscriptionDescriptor(
                 control_session_id=session.session_id,
                 correlation_id=request.correlation_id,

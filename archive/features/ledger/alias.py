@@ -29,7 +29,7 @@ _ALIAS = re.compile(rf"ledger-([0-9a-f]{{32}})-(pd|vd)({_PASSWORD})?({_CLOSED})?
 _TYPES = {"pd": LedgerType.PD_JOURNAL, "vd": LedgerType.VD_JOURNAL}
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 ALIAS_FRAGMENT = f"alias={_PREFIX}".encode()
-"""What the channel of each ledger's recording contains."""
+"""Contained in the channel of each ledger's recording."""
 
 
 def with_alias(channel: str, metadata: LedgerMetadata, session_id: int) -> str:
@@ -69,7 +69,7 @@ def mark_closed(
 
 
 class AliasedLedger(NamedTuple):
-    """What a recording's channel shows of its ledger."""
+    """The ledger of a recording, by the alias of its channel."""
 
     id: QualifiedId
     type: LedgerType

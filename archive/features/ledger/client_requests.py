@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.archive.control.requests.handling import send_failure
 from aerotape.errors import ArchiveError
-from aerotape.waiting import BackgroundTasks, Pause, Task
+from aerotape.waiting import BackgroundTasks, Done, Pause, Task
 
 if TYPE_CHECKING:
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
-    from aerotape.archive.features.ledger.writer_recording import Client
     from aerotape.qualified_id import QualifiedId
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class ClientRequests:
         """Create the service, without any request."""
         self._worker = worker
         self._errors = errors
-        self._sessions: defaultdict[Client, _Session] = defaultdict(_Session)
+        self._sessions: defaultdict[ControlSession, _Session] = defaultdict(_Session)
         # Ledgers that a request is changing.
         self._changing: set[QualifiedId] = set()
 
@@ -53,7 +53,7 @@ class ClientRequests:
 
     def begin(
         self,
-        client: Client,
+        client: ControlSession,
         correlation_id: int,
         request: Task[int] | Task[None],
         *,
@@ -109,7 +109,7 @@ class ClientRequests:
 
     def _respond(
         self,
-        client: Client,
+        client: ControlSession,
         correlation_id: int,
         request: Task[int] | Task[None],
         changes: QualifiedId | None,
@@ -128,23 +128,19 @@ class ClientRequests:
         except Exception as error:
             send_failure(client, correlation_id, "request for a ledger", error, self._errors)
 
-    def run_alone(self, client: Client, ledger: QualifiedId, task: Task[T]) -> Task[T]:
+    def run_alone(self, client: ControlSession, ledger: QualifiedId, task: Task[T]) -> Task[T]:
         """Run a task, to its end, while no other one changes the ledger; return its result."""
         yield from self.lock(ledger)
-        results: list[T] = []
-        failures: list[Exception] = []
+        done = Done[T]()
 
         def change() -> Task[None]:
             try:
-                results.append((yield from task))
+                done.set((yield from task))
             except Exception as error:
-                failures.append(error)
+                done.fail(error)
             finally:
                 self.unlock(ledger)
 
         self._sessions[client].changes.start(change())
-        while not (results or failures):
-            yield Pause()
-        if failures:
-            raise failures[0]
-        return results[0]
+        yield done
+        return done.result

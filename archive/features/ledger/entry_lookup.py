@@ -91,7 +91,7 @@ class LedgerRecording:
             last = batch[-1]
         return None if last is None else _mark(last)
 
-    def torn_at(self, limit: int, forced: int) -> int | None:
+    def first_torn_position(self, limit: int, forced: int) -> int | None:
         """Return the position of the first entry that a power cut may have torn; None without one.
 
         It comes after the last sound entry, and was not known to be on storage. What is damaged
@@ -104,31 +104,31 @@ class LedgerRecording:
         Raises:
             StorageError: a segment file cannot be read.
         """
-        torn_at = None
+        first_torn_position = None
         if self.digest_type is None:
             return None
         for begin, end in self._terms_from_last(limit):
             if end <= forced:
                 break
             found, is_sound = self._torn_in(begin, end, forced)
-            torn_at = torn_at if found is None else found
+            first_torn_position = first_torn_position if found is None else found
             if is_sound:
                 break
-        return torn_at
+        return first_torn_position
 
     def _torn_in(self, begin: int, end: int, forced: int) -> tuple[int | None, bool]:
-        """Return what `torn_at` does for one term, and whether it has a sound entry."""
-        torn_at, is_sound, at = None, False, begin
+        """Return `first_torn_position` of one term, and whether it has a sound entry."""
+        first_torn_position, is_sound, at = None, False, begin
         try:
             for position, at, entry in self._checked(begin, end):
                 if entry is not None:
-                    torn_at, is_sound = None, True
-                elif torn_at is None and at > forced:
-                    torn_at = position
+                    first_torn_position, is_sound = None, True
+                elif first_torn_position is None and at > forced:
+                    first_torn_position = position
         except SegmentError:
-            if torn_at is None and at >= forced:
-                torn_at = at
-        return torn_at, is_sound
+            if first_torn_position is None and at >= forced:
+                first_torn_position = at
+        return first_torn_position, is_sound
 
     def _checked(self, begin: int, end: int) -> Iterator[tuple[int, int, entries.Entry | None]]:
         """Iterate position and end of each entry, and the entry; None for a damaged one."""
@@ -171,7 +171,7 @@ class LedgerRecording:
         )
 
     def damaged_end(self, position: int, limit: int) -> int | None:
-        """Return where the entry ends that begins at a position, if it is damaged, bytes.
+        """Return the end of the entry that begins at a position, if it is damaged, bytes.
 
         None if it is sound, or cannot be checked. Raises as `last_entry`.
         """
@@ -218,7 +218,7 @@ class LedgerRecording:
         except OSError as error:
             raise StorageError(f"cannot repair {path}: {reason_of(error)}", path) from error
 
-    def carried_end(self, limit: int) -> int:
+    def confirmed_end(self, limit: int) -> int:
         """Return the end position of the last confirmed entry.
 
         That is the last add confirmed (LAC) in the last sound entry that ends at or before `limit`.
@@ -237,9 +237,7 @@ class LedgerRecording:
             with suppress(SegmentError):
                 for _, at, entry in self._checked(begin, end):
                     if entry is not None:
-                        last = EntryMark(
-                            at, entry.entry_id, entry.length, entry.last_add_confirmed
-                        )
+                        last = EntryMark(at, entry.entry_id, entry.length, entry.last_add_confirmed)
             if last is not None:
                 return last
         return self.start

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from aerotape.archive.feature import Feature, Handlers
+from aerotape.archive.feature import Feature, Handlers, Schema
 from aerotape.archive.features.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
 from aerotape.archive.features.ledger.metadata import FILE_NAME
 from aerotape.archive.features.ledger.requests import handlers_of
 from aerotape.archive.features.ledger.service import LedgerService
+from aerotape.codecs.generated import archive, ledger_control
+from aerotape.codecs.runtime import Message
 from aerotape.errors import ArchiveError
+from aerotape.protocol import KNOWS_LEDGERS
 
 if TYPE_CHECKING:
     from aerotape.archive.agent import Agent
@@ -26,6 +29,38 @@ class LedgerFeature(Feature):
     """Ledgers and their mirrors. Only requests for ledgers change their recordings."""
 
     fragment = ALIAS_FRAGMENT.decode()
+    messages: ClassVar[Schema | None] = ledger_control
+    capability = KNOWS_LEDGERS
+    roles: ClassVar[Mapping[str, Collection[type[Message]]]] = {
+        "read": (
+            ledger_control.LedgerInfoRequest,
+            ledger_control.ListLedgersRequest,
+            ledger_control.LocateEntryRequest,
+            ledger_control.NextScopeRequest,
+        ),
+        "record": (
+            ledger_control.CreateLedgerRequest,
+            ledger_control.PrepareWriterRequest,
+            ledger_control.AttachWriterRequest,
+            ledger_control.SyncLedgerRequest,
+            ledger_control.AwaitLedgerRequest,
+            ledger_control.CloseLedgerRequest,
+            ledger_control.RecoverLedgerRequest,
+        ),
+        "mirror": (
+            # Of the leading archive to the mirror.
+            ledger_control.MirrorLedgerRequest,
+            ledger_control.AwaitLedgerRequest,
+            ledger_control.SyncLedgerRequest,
+            ledger_control.CloseLedgerRequest,
+            # Of the mirror to the leading archive: it replicates the recording, with a token if
+            # that is sent over a response channel.
+            archive.ListRecordingRequest,
+            archive.ReplayRequest,
+            archive.ReplayTokenRequest,
+            archive.StopReplayRequest,
+        ),
+    }
 
     def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
         if config.mirror_secret_file is not None:

@@ -16,7 +16,7 @@ from aerotape.archive.features.ledger.entry_lookup import EntryMark, LedgerRecor
 from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
 from aerotape.archive.features.ledger.metadata import LedgerMetadata
 from aerotape.archive.features.ledger.status import LedgerStatus
-from aerotape.archive.features.ledger.writer_recording import Client, WriterRecording
+from aerotape.archive.features.ledger.writer_recording import WriterRecording
 from aerotape.archive.recording.recording_session import RecordingSession, RecordingSessionState
 from aerotape.catalog.forcing import force_recording
 from aerotape.channel_uri import ChannelUri, initial_position
@@ -24,9 +24,10 @@ from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import ArchiveError, LedgerError, LedgerFencedError, LedgerInUseError
 from aerotape.protocol import NULL_VALUE, ErrorCode
-from aerotape.waiting import Pause, Task, await_future
+from aerotape.waiting import Done, Pause, Task, await_future
 
 if TYPE_CHECKING:
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.features.ledger.protocol.replica import Replica
     from aerotape.archive.recording.recordings import Recordings
@@ -167,7 +168,7 @@ class LedgerRecordings:
                     metadata.ledger,
                 )
 
-    def check_writer(self, ledger: QualifiedId, client: Client, attach_id: int) -> None:
+    def check_writer(self, ledger: QualifiedId, client: ControlSession, attach_id: int) -> None:
         """Refuse a client that is not the writer of a ledger any more (LedgerFencedError)."""
         writer = self._writers.get(ledger)
         is_same = (
@@ -197,7 +198,7 @@ class LedgerRecordings:
         finally:
             if not writer.is_active:
                 self._writers.pop(ledger, None)
-        self.expect_writes(writer.metadata)
+        self.forget_durable_end(writer.metadata)
 
     def stop_writer(self, writer: WriterRecording) -> Task[None]:
         """Stop the recording of a writer, and wait for its end."""
@@ -253,23 +254,23 @@ class LedgerRecordings:
 
     def sync(self, metadata: LedgerMetadata) -> Task[int]:
         """Force what is recorded from a writer to storage; return its end (LedgerError)."""
-        done: list[tuple[int, str | None]] = []
-        is_requested = self._recordings.request_sync(
-            metadata.recording_id, lambda position, failure: done.append((position, failure))
-        )
+        ledger, synced = metadata.ledger, Done[int]()
+
+        def on_synced(position: int, failure: str | None) -> None:
+            if failure is None:
+                synced.set(position)
+            else:
+                synced.fail(LedgerError(f"ledger {ledger} has failed: {failure}", ledger))
+
+        is_requested = self._recordings.request_sync(metadata.recording_id, on_synced)
         assert is_requested, "a session that records a ledger has a durability"
-        while not done:
-            yield Pause()
-        position, failure = done[0]
-        ledger = metadata.ledger
-        if failure is not None:
-            raise LedgerError(f"ledger {ledger} has failed: {failure}", ledger)
-        yield from self._worker.change(lambda store: store.set_forced(ledger, position))
-        return position
+        yield synced
+        yield from self._worker.change(lambda store: store.set_forced(ledger, synced.result))
+        return synced.result
 
     # ---- the end ------------------------------------------------------------------------------
 
-    def settle(self, metadata: LedgerMetadata) -> Task[LedgerRecording]:
+    def await_durable_end(self, metadata: LedgerMetadata) -> Task[LedgerRecording]:
         """Wait until a recording has stopped and all of it is on storage, and return it.
 
         What a power cut may have torn at its end is cut. If others store the ledger, too, this
@@ -277,17 +278,17 @@ class LedgerRecordings:
         """
         yield from self._force(metadata)
         ledger, recording_id = metadata.ledger, metadata.recording_id
-        torn_at = self._sound_ends.get(recording_id)
-        if torn_at is not None:
+        first_torn_position = self._sound_ends.get(recording_id)
+        if first_torn_position is not None:
             end = self._catalog.stop_position(recording_id)
             self._errors.record(
                 "ledger cut",
-                f"ledger {ledger}: recording {recording_id} ends at {torn_at}, not at"
+                f"ledger {ledger}: recording {recording_id} ends at {first_torn_position}, not at"
                 f" {end}: its last entries were not written whole",
             )
-            yield from self._worker.change(lambda store: store.lose(ledger, torn_at))
-            yield from self._recordings.gate.await_open()
-            self._catalog.set_stop_position(recording_id, torn_at)
+            yield from self._worker.change(lambda store: store.lose(ledger, first_torn_position))
+            yield from self._recordings.changes.await_disk()
+            self._catalog.set_stop_position(recording_id, first_torn_position)
             yield from self._worker.call(lambda: force_recording(self._archive_dir, recording_id))
             self._sound_ends.pop(recording_id, None)
         return self.recording(metadata)
@@ -302,11 +303,13 @@ class LedgerRecordings:
         recording = self.recording(metadata)
         end = recording.descriptor.stop_position
         known = yield from self._worker.forced(ledger)
-        torn_at = None
+        first_torn_position = None
         # As long as the machine runs, nothing is lost that was written.
         if known is None or known.boot != boot_id():
             forced = recording.descriptor.start_position if known is None else known.position
-            torn_at = yield from self._worker.call(lambda: recording.torn_at(end, forced))
+            first_torn_position = yield from self._worker.call(
+                lambda: recording.first_torn_position(end, forced)
+            )
         yield from self._worker.call(lambda: force_recording(self._archive_dir, recording_id))
         if known is not None and end < known.position:
             self._errors.record(
@@ -316,13 +319,13 @@ class LedgerRecordings:
                 " another archive that stores it",
             )
             yield from self._worker.change(lambda store: store.lose(ledger, end))
-        elif torn_at is None:
+        elif first_torn_position is None:
             yield from self._worker.change(lambda store: store.set_forced(ledger, end))
         else:
-            self._sound_ends[recording_id] = torn_at
+            self._sound_ends[recording_id] = first_torn_position
         self._forced.add(recording_id)
 
-    def await_known(self, metadata: LedgerMetadata) -> Task[None]:
+    def await_live_or_durable(self, metadata: LedgerMetadata) -> Task[None]:
         """Wait until a recording, which may begin or end now, is in progress or on storage.
 
         Nothing is cut: what may be torn at its end only does not count.
@@ -336,17 +339,17 @@ class LedgerRecordings:
             else:
                 return
 
-    def expect_writes(self, metadata: LedgerMetadata) -> None:
+    def forget_durable_end(self, metadata: LedgerMetadata) -> None:
         """Note that a recording continues: its stop position has to be forced again."""
         self._forced.discard(metadata.recording_id)
         self._growing[metadata.recording_id] = metadata.ledger
 
-    def carried_end(self, metadata: LedgerMetadata) -> Task[int]:
-        """Return up to where the entries of a recording show that it is confirmed, bytes."""
+    def confirmed_end(self, metadata: LedgerMetadata) -> Task[int]:
+        """Return the position up to which the entries of a recording confirm it, bytes."""
         if metadata.recording_id == NULL_VALUE:
             return 0
         recording, limit = self.recording(metadata), self.end(metadata)
-        return (yield from self._worker.call(lambda: recording.carried_end(limit)))
+        return (yield from self._worker.call(lambda: recording.confirmed_end(limit)))
 
     def store_replica(
         self,
@@ -371,7 +374,7 @@ class LedgerRecordings:
         yield from self._worker.change(
             lambda store: store.set_replica(ledger, replica, end, forced)
         )
-        yield from self._recordings.gate.await_open()
+        yield from self._recordings.changes.await_disk()
         mark_closed(self._catalog, metadata.recording_id, self._errors, is_closed=is_closed)
 
     def last_entry(self, metadata: LedgerMetadata) -> Task[EntryMark]:
@@ -386,19 +389,19 @@ class LedgerRecordings:
         """Store that a ledger whose recording has stopped is closed; return its last entry."""
         end = yield from self.last_entry(metadata)
         yield from self._worker.change(lambda store: store.set_closed(metadata.ledger, end))
-        yield from self._recordings.gate.await_open()
+        yield from self._recordings.changes.await_disk()
         mark_closed(self._catalog, metadata.recording_id, self._errors)
         return end
 
     def start_position(self, recording_id: int) -> int:
-        """Return where a recording begins, bytes."""
+        """Return the start position of a recording, bytes."""
         return self._catalog.descriptor(recording_id).start_position
 
     def purge(self, metadata: LedgerMetadata) -> Task[None]:
         """Purge the recording of a ledger, if it has one (ArchiveError)."""
         if not self._catalog.has_recording(metadata.recording_id):
             return
-        yield from self._recordings.gate.await_open()
+        yield from self._recordings.changes.await_disk()
         try:
             yield from await_future(self._purge(metadata.recording_id).counted)
         except ArchiveError as error:
@@ -411,7 +414,7 @@ class LedgerRecordings:
         ledger = metadata.ledger
         # First: less than was on storage would be a loss.
         yield from self._worker.change(lambda store: store.set_forced(ledger, position))
-        yield from self._recordings.gate.await_open()
+        yield from self._recordings.changes.await_disk()
         try:
             yield from await_future(self._truncate(metadata.recording_id, position).deleted)
         except ArchiveError as error:

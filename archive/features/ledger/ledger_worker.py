@@ -260,7 +260,7 @@ class LedgerWorker:
         self._forced[ledger] = position
 
     def forced(self, ledger: QualifiedId) -> Task[Forced | None]:
-        """Return what is known to be on storage of a ledger; None: nothing (StorageError)."""
+        """Return the part of a ledger that is on storage; None: not known (StorageError)."""
 
         def read() -> Forced | None:
             store = self._open(create=False)

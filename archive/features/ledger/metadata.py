@@ -67,13 +67,13 @@ class LedgerMetadata:
 
     @property
     def durability(self) -> Durability:
-        """How its recording is synced."""
+        """The durability of its recording."""
         is_persistent = self.type is LedgerType.PD_JOURNAL
         return Durability("pd" if is_persistent else "vd", self.ledger.key)
 
     @property
     def quorums(self) -> Quorums:
-        """How many archives decide."""
+        """The sizes of its quorums."""
         return Quorums(self.write_quorum, self.ack_quorum)
 
     @property
@@ -142,7 +142,7 @@ def hash_of_token(ledger: QualifiedId, token: bytes) -> bytes:
 
 
 def check_password(metadata: LedgerMetadata, token: bytes) -> None:
-    """Raise LedgerPasswordError for a token that is not that of the ledger's password."""
+    """Check the token of a password (LedgerPasswordError)."""
     import hmac
 
     ledger, expected = metadata.ledger, metadata.password_hash

@@ -105,7 +105,7 @@ def _set_aside(path: Path, error: StorageError) -> str:
 def ledgers_of_recordings(
     archive_dir: Path, report: Callable[[str], object]
 ) -> list[LedgerMetadata]:
-    """Return what recordings in the catalog show of their ledgers (StorageError).
+    """Return the ledgers of recordings, by the aliases in the catalog (StorageError).
 
     Of several recordings with the alias of one ledger, such as a replicated copy, the one with the
     lowest id is the ledger's.

@@ -86,7 +86,7 @@ _INSERT: Final = f"INSERT INTO ledgers VALUES ({', '.join('?' * len(_COLUMNS))})
 
 
 class Forced(NamedTuple):
-    """What is known to be on storage of a ledger's recording.
+    """The part of a ledger's recording that is known to be on storage.
 
     Attributes:
         position: all up to here, bytes.
@@ -211,7 +211,7 @@ class MetadataStore:
         return {recording_id: QualifiedId.from_key(key) for recording_id, key in rows}
 
     def forced(self, ledger: QualifiedId) -> Forced | None:
-        """Return what is known to be on storage of a ledger; None: nothing (StorageError)."""
+        """Return the part of a ledger that is on storage; None: not known (StorageError)."""
         query = "SELECT position, boot FROM forced WHERE key = ?"
         with _storage_errors(self._path, "read"):
             row = self._connection.execute(query, (ledger.key,)).fetchone()

@@ -237,7 +237,7 @@ def _mirror(
         replica = Replica.decode(request.replica)
     except (CodecError, ValueError) as error:
         raise ArchiveError(f"cannot mirror ledger {ledger}: {error}") from error
-    led = LedgerMetadata(
+    theirs = LedgerMetadata(
         ledger,
         request.ledger_type,
         request.digest_type,
@@ -250,17 +250,17 @@ def _mirror(
     position = request.recorded_position or 0
     first: Task[None] | None = None
     if step in (MirrorStep.PROMISE, MirrorStep.FOLLOW, MirrorStep.ADOPT, MirrorStep.CLOSE):
-        first = ledgers.promise(led, is_stored=step is MirrorStep.PROMISE)
+        first = ledgers.promise(theirs, is_stored=step is MirrorStep.PROMISE)
     task: Task[int] | Task[None]
     match step:
         case MirrorStep.QUERY:
-            task = ledgers.send_state(session, correlation_id, led)
+            task = ledgers.send_state(session, correlation_id, theirs)
         case MirrorStep.CREATE:
-            task = ledgers.create_mirror(session, correlation_id, led)
+            task = ledgers.create_mirror(session, correlation_id, theirs)
         case MirrorStep.DISCARD:
-            task = ledgers.discard_mirror(session, correlation_id, led)
+            task = ledgers.discard_mirror(session, correlation_id, theirs)
         case MirrorStep.PROMISE:
-            task = ledgers.send_settled_state(session, correlation_id, led)
+            task = ledgers.send_settled_state(session, correlation_id, theirs)
         case MirrorStep.FOLLOW:
             source = MirrorSource(
                 request.source_channel,
@@ -269,9 +269,9 @@ def _mirror(
                 position,
                 replica,
             )
-            task = ledgers.follow(session, correlation_id, led, source)
+            task = ledgers.follow(session, correlation_id, theirs, source)
         case _:
-            task = ledgers.adopt(led, position, is_closed=step is MirrorStep.CLOSE)
+            task = ledgers.adopt(theirs, position, is_closed=step is MirrorStep.CLOSE)
     changes = None if step is MirrorStep.QUERY else ledger
     ledgers.requests.begin(session, correlation_id, task, changes=changes, first=first)
 

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -40,7 +41,7 @@ from aerotape.archive.features.ledger.mirrors.leader import Leader
 from aerotape.archive.features.ledger.mirrors.repair import Repairs
 from aerotape.archive.features.ledger.protocol.replica import NO_EPOCH, UNKNOWN
 from aerotape.archive.features.ledger.status import LedgerStatus, descriptor_message
-from aerotape.archive.features.ledger.writer_recording import Client, WriterRecording
+from aerotape.archive.features.ledger.writer_recording import WriterRecording
 from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.codecs.generated.ledger_control import LedgerType, Reach
 from aerotape.errors import (
@@ -58,14 +59,17 @@ from aerotape.waiting import SOON_NS, Pause, Task
 
 if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replications import Replications
     from aerotape.catalog.file.catalog import Catalog
+    from aerotape.client.credentials import Login
     from aerotape.qualified_id import QualifiedId
 
 
-# After this time, or up to twice as long, a recovery that another one has fenced is repeated.
+# A recovery that lost to another one is repeated after one to two times this: a random time, so
+# that two do not fence each other for ever.
 _RETRY_NS: Final = 1_000_000_000
 
 
@@ -118,12 +122,16 @@ class LedgerService:
             truncate=truncate,
             errors=errors,
         )
-        self._followers = Followers(replications, self._recordings, self._worker, errors)
+        login = None
+        if config.mirror_secret_file is not None:
+            login = partial(_login, config.mirror_secret_file)
+        opening = partial(replications.open_session, login=login)
+        self._followers = Followers(replications, login, self._recordings, self._worker, errors)
         self._repairs = Repairs(
             recordings=self._recordings,
             worker=self._worker,
             requests=self.requests,
-            opening=replications.open_mirror,
+            opening=opening,
             replay_channel=config.replication_channel,
             errors=errors,
         )
@@ -131,7 +139,7 @@ class LedgerService:
             recordings=self._recordings,
             worker=self._worker,
             followers=self._followers,
-            opening=replications.open_mirror,
+            opening=opening,
             config=config,
             archive_id=archive_id,
             errors=errors,
@@ -183,7 +191,11 @@ class LedgerService:
         return 0
 
     def info(
-        self, client: Client, correlation_id: int, ledger: QualifiedId, password_token: bytes
+        self,
+        client: ControlSession,
+        correlation_id: int,
+        ledger: QualifiedId,
+        password_token: bytes,
     ) -> Task[None]:
         """Send the descriptor of a ledger, with its entry ids; check the token if there is one."""
         metadata = yield from self._recordings.metadata(ledger)
@@ -191,18 +203,23 @@ class LedgerService:
             check_password(metadata, password_token)
         status = yield from self._status(metadata)
         damage = self._repairs.damage(ledger)
-        client.pass_on(
+        client.send(
             descriptor_message(client.session_id, correlation_id, metadata, status, damage=damage)
         )
 
     def list_scope(
-        self, client: Client, correlation_id: int, scope_id: int, from_ledger_id: int, count: int
+        self,
+        client: ControlSession,
+        correlation_id: int,
+        scope_id: int,
+        from_ledger_id: int,
+        count: int,
     ) -> Task[None]:
         """Send descriptors without looking up entries; RECORDING_UNKNOWN if fewer than `count`."""
         found = yield from self._worker.list_scope(scope_id, from_ledger_id, count)
         for metadata in found:
             status = self._positions(metadata)
-            client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+            client.send(descriptor_message(client.session_id, correlation_id, metadata, status))
         if len(found) < count:
             client.send_recording_unknown(correlation_id, NULL_VALUE)
 
@@ -212,7 +229,7 @@ class LedgerService:
 
     def prepare(
         self,
-        client: Client,
+        client: ControlSession,
         correlation_id: int,
         ledger: QualifiedId,
         *,
@@ -239,11 +256,11 @@ class LedgerService:
             self._recordings.do_work()
         metadata = yield from self._lead(metadata, may_fence=takes_over)
         status = yield from self._own_status(metadata)
-        client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+        client.send(descriptor_message(client.session_id, correlation_id, metadata, status))
 
     def attach(
         self,
-        client: Client,
+        client: ControlSession,
         correlation_id: int,
         ledger: QualifiedId,
         *,
@@ -270,7 +287,7 @@ class LedgerService:
             writer, stream_id, stream, source_location, self._connect_timeout_ns
         )
         status = yield from self._begin(writer, metadata, status)
-        client.pass_on(descriptor_message(client.session_id, correlation_id, metadata, status))
+        client.send(descriptor_message(client.session_id, correlation_id, metadata, status))
 
     def sync(self, ledger: QualifiedId) -> Task[int]:
         """Force what is recorded to storage; return the confirmed position."""
@@ -283,7 +300,7 @@ class LedgerService:
 
     def await_position(
         self,
-        client: Client,
+        client: ControlSession,
         ledger: QualifiedId,
         position: int,
         reach: Reach,
@@ -312,8 +329,8 @@ class LedgerService:
             yield Pause()
         metadata = yield from self._recordings.metadata(ledger)
         if attach_id is not None and self._followers.is_attached(ledger, client, attach_id):
-            # Its leader counts what this archive has on storage.
-            yield from self._recordings.await_known(metadata)
+            # The client is the leader: it needs our own synced end, not the quorum's.
+            yield from self._recordings.await_live_or_durable(metadata)
             reached = self._recordings.end(metadata)
         else:
             status = yield from self._status(metadata, with_entries=False)
@@ -322,12 +339,12 @@ class LedgerService:
             self._check_attached(ledger, client, attach_id)
         return reached
 
-    def _check_attached(self, ledger: QualifiedId, client: Client, attach_id: int) -> None:
+    def _check_attached(self, ledger: QualifiedId, client: ControlSession, attach_id: int) -> None:
         """Refuse a client that neither writes nor leads a ledger any more (LedgerFencedError)."""
         if not self._followers.is_attached(ledger, client, attach_id):
             self._recordings.check_writer(ledger, client, attach_id)
 
-    def close_ledger(self, client: Client, ledger: QualifiedId) -> Task[int]:
+    def close_ledger(self, client: ControlSession, ledger: QualifiedId) -> Task[int]:
         """Sync and close a ledger that this client writes, or that has no writer.
 
         Returns:
@@ -339,7 +356,9 @@ class LedgerService:
             raise LedgerInUseError.of_ledger(ledger)
         return (yield from self._close(metadata))
 
-    def recover(self, client: Client, ledger: QualifiedId, password_token: bytes) -> Task[int]:
+    def recover(
+        self, client: ControlSession, ledger: QualifiedId, password_token: bytes
+    ) -> Task[int]:
         """Stop the writer of a ledger, also another client's, and close it as `close_ledger`.
 
         Another archive may be doing the same. The one that is fenced waits until the other one has
@@ -413,11 +432,11 @@ class LedgerService:
 
     # ---- requests of other archives that store a ledger ---------------------------------------
 
-    def promise(self, led: LedgerMetadata, *, is_stored: bool) -> Task[None]:
+    def promise(self, theirs: LedgerMetadata, *, is_stored: bool) -> Task[None]:
         """Promise the epoch of another archive, and stop what is done in a lower one.
 
         Args:
-            led: of the ledger, as the other archive has it; `replica.promised` is the epoch.
+            theirs: of the ledger, as the other archive has it; `replica.promised` is the epoch.
             is_stored: whether this archive stops to follow a leader, and adds a ledger that is not
                 known here.
 
@@ -425,16 +444,16 @@ class LedgerService:
             LedgerClosedError: a higher epoch has been promised.
             LedgerError: this archive has another ledger with this id.
         """
-        ledger, epoch = led.ledger, led.replica.promised
+        ledger, epoch = theirs.ledger, theirs.replica.promised
         try:
             known = yield from self._worker.get(ledger)
         except UnknownLedgerError:
             if is_stored:
-                new = replace(led, replica=led.replica.join())
+                new = replace(theirs, replica=theirs.replica.join())
                 yield from self._worker.change(lambda store: store.add(new))
             return
-        check_same(known, led)
-        stored = yield from self._worker.promise(ledger, epoch, led.replica.own)
+        check_same(known, theirs)
+        stored = yield from self._worker.promise(ledger, epoch, theirs.replica.own)
         if stored.promised != epoch:
             raise fenced(ledger, stored.promised)
         # Whatever this archive leads, it does in a lower epoch.
@@ -442,26 +461,28 @@ class LedgerService:
         if is_stored:
             self._followers.stop(ledger)
 
-    def send_state(self, client: Client, correlation_id: int, led: LedgerMetadata) -> Task[None]:
+    def send_state(
+        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
+    ) -> Task[None]:
         """Send the state of this archive, also of a ledger that it does not know."""
         try:
-            metadata = yield from self._worker.get(led.ledger)
+            metadata = yield from self._worker.get(theirs.ledger)
         except UnknownLedgerError:
-            metadata = replace(led, replica=replace(UNKNOWN, own=led.replica.own))
+            metadata = replace(theirs, replica=replace(UNKNOWN, own=theirs.replica.own))
         else:
             forgets = metadata.may_have_forgotten
             metadata = replace(metadata, replica=replace(metadata.replica, forgets=forgets))
         status = replace(
             self._positions(metadata), recorded_position=self._recordings.end(metadata)
         )
-        client.pass_on(
+        client.send(
             descriptor_message(
                 client.session_id, correlation_id, metadata, status, archive_id=self._archive_id
             )
         )
 
     def create_mirror(
-        self, client: Client, correlation_id: int, led: LedgerMetadata
+        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
     ) -> Task[None]:
         """Add a ledger that another archive creates, and send the state of this archive.
 
@@ -469,70 +490,76 @@ class LedgerService:
             LedgerExistsError: this archive has the ledger already.
             LedgerError: this archive has another ledger with this id.
         """
-        ledger = led.ledger
-        new = replace(led, replica=led.replica.create())
+        ledger = theirs.ledger
+        new = replace(theirs, replica=theirs.replica.create())
         try:
             known = yield from self._worker.get(ledger)
         except UnknownLedgerError:
             yield from self._worker.add(new)
         else:
-            check_same(known, led)
-            if not self._is_creation(known, led):
+            check_same(known, theirs)
+            if not self._is_creation(known, theirs):
                 raise LedgerExistsError(
                     f"the mirror has ledger {ledger} already: choose another id, or delete it in"
                     " the mirror's archive",
                     ledger,
                 )
-        yield from self.send_state(client, correlation_id, led)
+        yield from self.send_state(client, correlation_id, theirs)
 
     def discard_mirror(
-        self, client: Client, correlation_id: int, led: LedgerMetadata
+        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
     ) -> Task[None]:
         """Remove a ledger that another archive has begun to create; send the state then."""
         with suppress(UnknownLedgerError):
-            known = yield from self._worker.get(led.ledger)
-            if self._is_creation(known, led):
+            known = yield from self._worker.get(theirs.ledger)
+            if self._is_creation(known, theirs):
                 yield from self._worker.remove(known)
-        yield from self.send_state(client, correlation_id, led)
+        yield from self.send_state(client, correlation_id, theirs)
 
     @staticmethod
-    def _is_creation(known: LedgerMetadata, led: LedgerMetadata) -> bool:
+    def _is_creation(known: LedgerMetadata, theirs: LedgerMetadata) -> bool:
         """Whether a ledger is here by the same creation, and nothing has followed."""
         replica = known.replica
         return (
-            replica.promised == led.replica.promised
+            replica.promised == theirs.replica.promised
             and replica.adopted == NO_EPOCH
             and known.recording_id == NULL_VALUE
         )
 
     def send_settled_state(
-        self, client: Client, correlation_id: int, led: LedgerMetadata
+        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
     ) -> Task[None]:
         """Send the state of this archive once its log has stopped, and is on storage."""
-        metadata = yield from self._worker.get(led.ledger)
-        while self._recordings.writer(led.ledger) is not None:
+        metadata = yield from self._worker.get(theirs.ledger)
+        while self._recordings.writer(theirs.ledger) is not None:
             yield Pause()
         if metadata.recording_id != NULL_VALUE:
-            yield from self._recordings.settle(metadata)
-        yield from self.send_state(client, correlation_id, led)
+            yield from self._recordings.await_durable_end(metadata)
+        yield from self.send_state(client, correlation_id, theirs)
 
     def follow(
-        self, client: Client, correlation_id: int, led: LedgerMetadata, source: MirrorSource
+        self,
+        client: ControlSession,
+        correlation_id: int,
+        theirs: LedgerMetadata,
+        source: MirrorSource,
     ) -> Task[int]:
         """Replicate a ledger that another archive leads; return the recording once it has begun."""
-        recording_id = yield from self._followers.follow(led, source)
-        self._followers.attach(led.ledger, client, correlation_id)
+        recording_id = yield from self._followers.follow(theirs, source)
+        self._followers.attach(theirs.ledger, client, correlation_id)
         return recording_id
 
-    def adopt(self, led: LedgerMetadata, position: int, *, is_closed: bool) -> Task[int]:
+    def adopt(self, theirs: LedgerMetadata, position: int, *, is_closed: bool) -> Task[int]:
         """Store that this archive has the log of the leader up to a position, bytes.
 
         Returns:
             Up to where it is on storage, bytes.
         """
-        metadata = yield from self._worker.get(led.ledger)
+        metadata = yield from self._worker.get(theirs.ledger)
         return (
-            yield from self._followers.adopt(metadata, led.replica, position, is_closed=is_closed)
+            yield from self._followers.adopt(
+                metadata, theirs.replica, position, is_closed=is_closed
+            )
         )
 
     # ---- steps of requests --------------------------------------------------------------------
@@ -547,7 +574,7 @@ class LedgerService:
         closed = LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
         if metadata.is_closed:
             raise closed
-        yield from self._recordings.await_known(metadata)
+        yield from self._recordings.await_live_or_durable(metadata)
         if self._recordings.writer(ledger) is not None or not metadata.mirrors:
             # With mirrors it may follow another leader, which it fences.
             self._recordings.check_no_writer(metadata)
@@ -560,7 +587,7 @@ class LedgerService:
         """Return the status of this archive's recording, which has stopped and is on storage."""
         if metadata.recording_id == NULL_VALUE:
             return LedgerStatus.of_metadata(metadata)
-        yield from self._recordings.settle(metadata)
+        yield from self._recordings.await_durable_end(metadata)
         positions = self._recordings.positions(metadata)
         return (yield from self._recordings.find_entries(metadata, positions))
 
@@ -604,7 +631,7 @@ class LedgerService:
         if writer is not None:
             yield from self._recordings.stop_writer(writer)
         if metadata.recording_id != NULL_VALUE:
-            yield from self._recordings.settle(metadata)
+            yield from self._recordings.await_durable_end(metadata)
         yield from self._leader.await_end(metadata, self._recordings.end(metadata))
         end = yield from self._recordings.close(metadata)
         yield from self._leader.close_mirrors(metadata)
@@ -625,17 +652,24 @@ class LedgerService:
             metadata = yield from self._recordings.metadata(metadata.ledger)
             if metadata.is_closed:
                 return LedgerStatus.of_metadata(metadata)
-        yield from self._recordings.await_known(metadata)
+        yield from self._recordings.await_live_or_durable(metadata)
         positions = self._positions(metadata)
         if self._leader.is_unknown(metadata):
             # The end of the recording may be in no other archive.
-            carried = yield from self._recordings.carried_end(metadata)
+            carried = yield from self._recordings.confirmed_end(metadata)
             positions = replace(positions, confirmed_position=carried)
         if not with_entries:
             return positions
         return (yield from self._recordings.find_entries(metadata, positions))
 
     def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
-        """Return what is known without looking at files."""
+        """Return the positions that are known without reading files."""
         positions = self._recordings.positions(metadata)
         return self._leader.with_quorum(metadata.ledger, positions)
+
+
+def _login(secret_file: Path) -> Login:
+    """Return the credentials for archives that mirror; the file is read for each connection."""
+    from aerotape.client.credentials import Login, user_of_file
+
+    return Login.of(user_of_file(secret_file))

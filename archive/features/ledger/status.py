@@ -1,4 +1,4 @@
-"""How far a ledger is: its positions, and the entries that end there."""
+"""The positions of a ledger, and the entries that end there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LedgerStatus:
-    """How far a ledger is at a moment.
+    """The positions of a ledger at a moment.
 
     Attributes:
         recording_id: NULL_VALUE before the first writer.

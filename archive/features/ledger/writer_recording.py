@@ -10,20 +10,16 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.control_session import ControlSession
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import ArchiveError, LedgerError
 from aerotape.protocol import NULL_VALUE
 from aerotape.waiting import Pause
 
 if TYPE_CHECKING:
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.waiting import Task
-
-
-Client = ControlSession
-"""The control session of a client of ledgers."""
 
 
 class WriterRecording:
@@ -38,7 +34,9 @@ class WriterRecording:
         stop_position: where the recording stopped, bytes; None before.
     """
 
-    def __init__(self, metadata: LedgerMetadata, client: Client, correlation_id: int) -> None:
+    def __init__(
+        self, metadata: LedgerMetadata, client: ControlSession, correlation_id: int
+    ) -> None:
         """Create the writer, without a recording.
 
         Args:

@@ -18,7 +18,7 @@ from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.indexes import parse_index_name
-from aerotape.catalog.segment.placement import sort_out
+from aerotape.catalog.segment.placement import split_by_place
 from aerotape.catalog.segment_files import (
     DELETE_SUFFIX,
     SegmentFile,
@@ -55,7 +55,7 @@ class Deletion:
         self.deleted: Future[list[str]] = Future()
         for each in (self.counted, self.deleted):
             each.set_running_or_notify_cancel()  # a task that ends does not cancel it
-            # A task that waits for it may have had its turn in this duty cycle.
+            # A waiting task may have been polled already in this duty cycle.
             each.add_done_callback(lambda _: wake())
 
     def begun(self) -> Task[tuple[int, Deletion]]:
@@ -199,7 +199,7 @@ def _remove_left_over(archive_dir: Path, purged: frozenset[int]) -> list[str]:
             # A separate mapping: the conductor may replace that of the archive meanwhile.
             with Catalog.open(archive_dir, read_only=True) as catalog:
                 for entry in catalog.entries_of(segments):
-                    own, left = sort_out(entry.descriptor, segments[entry.recording_id])
+                    own, left = split_by_place(entry.descriptor, segments[entry.recording_id])
                     paths += own
                     problems += left
     except AerotapeError as error:

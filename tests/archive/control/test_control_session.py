@@ -18,13 +18,13 @@ from aerotape.protocol import KNOWS_LEDGERS, PROTOCOL_VERSION, ErrorCode
 
 
 @pytest.mark.parametrize(
-    ("knows_ledgers", "version"),
-    [(False, PROTOCOL_VERSION), (True, PROTOCOL_VERSION | KNOWS_LEDGERS)],
+    ("capabilities", "version"),
+    [(0, PROTOCOL_VERSION), (KNOWS_LEDGERS, PROTOCOL_VERSION | KNOWS_LEDGERS)],
 )
-def test_the_connect_response_has_session_id_and_version(knows_ledgers: bool, version: int) -> None:
-    """The response has the session id as relevantId, and the archive's version, with a bit for
-    clients that know ledgers only."""
-    rig = ControlSessionRig(knows_ledgers=knows_ledgers)
+def test_the_connect_response_has_session_id_and_version(capabilities: int, version: int) -> None:
+    """The response has the session id as relevantId, and the archive's version, with the bits of
+    features only for clients that ask for them."""
+    rig = ControlSessionRig(capabilities=capabilities)
     rig.work(1)
     assert rig.publication.messages == []
     rig.work(2, 3)
@@ -98,9 +98,9 @@ def test_back_pressured_responses_are_queued_in_order() -> None:
 def test_responses_sent_by_other_threads_stay_in_order() -> None:
     """A response for another thread is returned only while no response is queued."""
     rig = ControlSessionRig()
-    assert rig.session.ok_to_send(1, 11) is None
+    assert rig.session.deferred_ok(1, 11) is None
     rig.activate()
-    given = rig.session.ok_to_send(1, 11)
+    given = rig.session.deferred_ok(1, 11)
     assert given is not None
     assert given[0] is rig.publication  # type: ignore[comparison-overlap]
     message: Any = codecs.decode(given[1])
@@ -108,12 +108,12 @@ def test_responses_sent_by_other_threads_stay_in_order() -> None:
     assert (message.relevant_id, message.code.name) == (11, "OK")
     rig.publication.result = BACK_PRESSURED
     rig.session.send_ok(2)
-    assert rig.session.ok_to_send(3, 33) is None
+    assert rig.session.deferred_ok(3, 33) is None
     rig.publication.result = None
     rig.work(10)
-    assert rig.session.ok_to_send(3, 33) is not None
+    assert rig.session.deferred_ok(3, 33) is not None
     rig.session.abort("over")
-    assert rig.session.ok_to_send(4, 44) is None
+    assert rig.session.deferred_ok(4, 44) is None
 
 
 def test_a_client_that_does_not_read_is_dropped_after_the_timeout() -> None:

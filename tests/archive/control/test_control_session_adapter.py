@@ -35,13 +35,14 @@ def test_routing_does_not_change_the_message(monkeypatch: pytest.MonkeyPatch) ->
         replay_tokens=SimpleNamespace(session=lambda token, _: session if token == 7 else None),
         authorisation=SimpleNamespace(is_authorised=lambda *_: True),
         errors=ErrorLog(),
-        gate=None,
+        changes=None,
+        features=SimpleNamespace(schemas={}),
     )
     options: dict[str, Any] = dict.fromkeys(("client", "sessions", "authenticator"))
     options["config"] = SimpleNamespace(recording_signals="requester")
     adapter = ControlSessionAdapter(services=services, **options)  # type: ignore[arg-type]
     handled: list[Any] = []
-    monkeypatch.setattr(control_session_adapter, "_decode", lambda _: message)
+    monkeypatch.setattr(control_session_adapter, "_decode", lambda *_: message)
     monkeypatch.setattr(control_session_adapter, "respond", lambda *args: handled.append(args))
     adapter.on_message(1, 55, 2, b"")
     [(_, routed_to, routed)] = handled

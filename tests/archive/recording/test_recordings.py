@@ -143,7 +143,9 @@ class Rig:
             time_index_interval_ns=0,
         )
         storage: Any = SimpleNamespace(refuse=lambda: None, watch=lambda: None)
-        gate: Any = SimpleNamespace(is_open=lambda: True, run=lambda change: change())
+        changes: Any = SimpleNamespace(
+            does_disk_respond=lambda: True, run_when_disk_responds=lambda change: change()
+        )
         sessions: Any = self.sessions
         recorder: Any = self.recorder
         mailbox: Any = None
@@ -158,7 +160,7 @@ class Rig:
             catalog=self.catalog,
             recorder=recorder,
             storage=storage,
-            gate=gate,
+            changes=changes,
             locks=self.parts.locks,
             files=self.parts.files,
             session_counter=sessions,
@@ -334,8 +336,8 @@ def test_the_archive_ends_while_an_image_waits_for_the_disk(rig: Rig) -> None:
     """Also of a subscription that a stop by id has unlisted: it is recorded to its position."""
     rig.stop_identity()
     waiting: list[Callable[[], None]] = []
-    gate: Any = rig.recordings.gate
-    gate.run = waiting.append
+    changes: Any = rig.recordings.changes
+    changes.run_when_disk_responds = waiting.append
     rig.image.correlation_id = 56
     rig.accept(96)
     rig.recordings.on_image(rig.image)  # type: ignore[arg-type]

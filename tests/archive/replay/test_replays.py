@@ -61,7 +61,7 @@ class Rig:
         )
         requester: Any = SimpleNamespace(
             send_ok=lambda *details: self.sent.append(("ok", *details)),
-            ok_to_send=lambda *details: ("where", details),
+            deferred_ok=lambda *details: ("where", details),
             send_error=lambda *details: self.sent.append(("error", *details)),
         )
         request = RequestedReplay(self.recording_id, 0, -1, 20, "aeron:ipc")
@@ -106,7 +106,7 @@ def test_a_replay_stopped_before_its_start_gets_a_response(rig: Rig) -> None:
 def test_a_replay_stopped_after_its_start_gets_no_second_response(rig: Rig) -> None:
     """Its stream ends, without another response."""
     [replay_id] = rig.given
-    rig.replays.on_ready(replay_id)
+    rig.replays.on_ready(replay_id, is_ok_sent=False)
     rig.replays.on_done(replay_id, 0, 0, None)
     assert rig.sent == [("ok", 9, replay_id)]
 
@@ -139,6 +139,6 @@ def test_a_replay_confirmed_by_the_replayer_is_confirmed_once(rig: Rig) -> None:
     """The replayer sends the response, which the end of the replay does not repeat."""
     [replay_id] = rig.given
     assert rig.answers == [("where", (9, replay_id))]
-    rig.replays.on_answered(replay_id)
+    rig.replays.on_ready(replay_id, is_ok_sent=True)
     rig.replays.on_done(replay_id, 0, 0, None)
     assert rig.sent == []

@@ -110,8 +110,8 @@ class Rig:
         )
         self.removed = services.removals = Removed(services.removals)
         self.monotonic_ns = 5
-        self.is_gate_open = True
-        services.gate = SimpleNamespace(is_open=lambda: self.is_gate_open)
+        self.is_disk_well = True
+        services.changes = SimpleNamespace(does_disk_respond=lambda: self.is_disk_well)
         self.signals: list[Any] = []
         self.retention = Retention(
             policy_file=self.policy_file,
@@ -119,7 +119,7 @@ class Rig:
             services=services,
             counters=self.counters,  # type: ignore[arg-type]
             wake=self.woken.set,
-            audience=SimpleNamespace(pass_on=self.on_signal),  # type: ignore[arg-type]
+            audience=SimpleNamespace(broadcast=self.on_signal),  # type: ignore[arg-type]
             monotonic_ns=lambda: self.monotonic_ns,
             epoch_ns=lambda: NOW_NS,
         )
@@ -228,11 +228,11 @@ def test_removals_wait_for_the_disk(directory: Path, start: Callable[..., Rig]) 
     rig = start()
 
     def wait() -> None:
-        rig.is_gate_open = False
+        rig.is_disk_well = False
         for _ in range(3):
             rig.do_work()
         assert not rig.removed.recording_ids
-        rig.is_gate_open = True
+        rig.is_disk_well = True
 
     rig.run_pass(wait)
     assert segments(directory, 0) == [1]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.daemon.control_rig import await_true
 
+from aerotape.archive.security.permissions import Permissions
 from aerotape.archive.security.users import MAX_QUEUED_SECRETS, UsersGuard
 from aerotape.archive.security.users_file import Role, make_user, put_user
 from aerotape.control_address import OwnAddresses
@@ -86,7 +87,7 @@ def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
     path = tmp_path / "users"
     for name in ("alice", "bob"):
         put_user(path, make_user(name, Role.READ, name.encode(), ITERATIONS))
-    door = Door(UsersGuard(path, ADDRESSES))
+    door = Door(UsersGuard(path, ADDRESSES, Permissions()))
     accepts = Verifier.accepts_secret
 
     def accepts_when_open(verifier: Verifier, secret: bytes) -> bool:
@@ -164,7 +165,7 @@ def test_a_new_secret_is_accepted_that_was_wrong_before(door: Door) -> None:
 
 def test_an_unknown_user_is_challenged_as_a_known_one(door: Door) -> None:
     """The salt is the same each time, also after a restart; the nonce differs."""
-    restarted = Door(UsersGuard(door.guard._file.path, ADDRESSES))
+    restarted = Door(UsersGuard(door.guard._file.path, ADDRESSES, Permissions()))
     for name in (b"alice", b"nobody"):
         [first], [second] = (each.knock(name).challenges for each in (door, restarted))
         assert first != second

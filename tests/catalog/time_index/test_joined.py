@@ -14,7 +14,7 @@ from support.builders.built_archive import ENTRY
 
 import aerotape
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import hand_over, prepare_extension
+from aerotape.catalog.indexes import join_indexes, prepare_extension
 from aerotape.catalog.time_index.file import (
     Provenance,
     read_time_index,
@@ -109,7 +109,7 @@ def test_a_joined_recording_is_searched_correctly_with_any_points(
         with Catalog.open(archive_dir, create=True) as catalog:
             source.put(archive_dir, catalog, which[0])
             target.put(archive_dir, catalog, which[1])
-            hand_over(archive_dir, catalog.entry(0), catalog.entry(1))
+            join_indexes(archive_dir, catalog.entry(0), catalog.entry(1))
             # If it is interrupted here, each of the two is still unchanged.
             for half in (source, target):
                 alone = aerotape.open_directory(archive_dir).recording(half.recording_id)
@@ -127,7 +127,7 @@ def test_points_up_to_the_joint_are_unchanged(tmp_path: Path) -> None:
     with Catalog.open(tmp_path, create=True) as catalog:
         source.put(tmp_path, catalog, "all")
         target.put(tmp_path, catalog, "all")
-        hand_over(tmp_path, catalog.entry(0), catalog.entry(1))
+        join_indexes(tmp_path, catalog.entry(0), catalog.entry(1))
         found = read_time_index(time_index_path(tmp_path, 1))
         assert found is not None
         assert found.points == [*source.points("all"), *target.points("all")]

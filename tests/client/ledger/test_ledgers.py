@@ -112,15 +112,15 @@ def test_a_writer_is_fenced_before_the_ledger_is_closed(
 
     Only `flush` may return, if all that was added before the fence was acknowledged.
     """
-    settle = LedgerRecordings.settle
+    await_durable_end = LedgerRecordings.await_durable_end
 
     def settle_late(
         self: LedgerRecordings, metadata: LedgerMetadata
     ) -> Generator[Wait, None, LedgerRecording]:
         yield Pause(1_000_000_000)
-        return (yield from settle(self, metadata))
+        return (yield from await_durable_end(self, metadata))
 
-    monkeypatch.setattr(LedgerRecordings, "settle", settle_late)
+    monkeypatch.setattr(LedgerRecordings, "await_durable_end", settle_late)
     writer = client.create_ledger(kind)  # type: ignore[arg-type]
     assert writer.add(b"first") == 0
     with ThreadPoolExecutor(1) as threads:

@@ -14,8 +14,8 @@ from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.recording.segments.moves import SegmentMoves
-from aerotape.archive.recording.storage import StorageGate
+from aerotape.archive.recording.segments.operations import SegmentOperations
+from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.waiting import BackgroundTasks, Task
 
@@ -43,14 +43,14 @@ class SegmentParts:
             errors=self._errors,
             wake=wake,
         )
-        self.gate = StorageGate(archive_dir, wake)
-        self.moves = SegmentMoves(
+        self.changes = CatalogChanges(archive_dir, wake)
+        self.moves = SegmentOperations(
             archive_dir=archive_dir,
             catalog=catalog,
             locks=self.locks,
             files=self.files,
             deletions=self.deletions,
-            gate=self.gate,
+            changes=self.changes,
             sync=sync,
         )
 
@@ -100,7 +100,7 @@ class SegmentParts:
 
     def close(self) -> None:
         """Close as the conductor does."""
-        self.gate.close()
+        self.changes.close()
         self.files.close()
         self.deletions.close()
         self.tasks.close()

@@ -1,1 +1,1 @@
-"""What the commands that run until they are stopped share."""
+"""Shared code of the commands that run until they are stopped."""

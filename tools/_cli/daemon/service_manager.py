@@ -32,7 +32,7 @@ class ServiceManager:
             self.watchdog_s = int(watchdog_us) / 1e6
 
     def interval_s(self, longest_s: float) -> float:
-        """Return how often to call `alive`: twice in the watchdog's time, or `longest_s`."""
+        """Return the interval of calls of `alive`: half of the watchdog's time, or `longest_s`."""
         return longest_s if self.watchdog_s is None else min(longest_s, self.watchdog_s / 2)
 
     def ready(self, status: str) -> None:

@@ -89,7 +89,7 @@ def _import(args: argparse.Namespace) -> None:
 
 
 def _row(descriptor: RecordingDescriptor) -> dict[str, Any]:
-    """Return what is shown of a recording that was exported or imported."""
+    """Return the row of a recording that was exported or imported."""
     return {
         "recording_id": descriptor.recording_id,
         "start_position": descriptor.start_position,

@@ -225,7 +225,7 @@ def _print_check(
 
 
 def _checked(check: RecordingCheck, checksums: bool) -> str:
-    """Return which payloads were checked, for the end of a line."""
+    """Return the checked payloads, for the end of a line."""
     if not checksums:
         return ", payloads not checked"
     if check.payloads == "not checked":

@@ -8,12 +8,15 @@ from typing import TypeVar
 
 from fastapi import HTTPException, Request
 
+from aerotape.archive.archive import FEATURES
+from aerotape.archive.security.permissions import Permissions
 from aerotape.archive.security.users_file import User
 from aerotape.clients import ArchiveClient
 from aerotape.codecs.generated import archive as codecs
 from aerotape.tools._web.session import ControlSession
 
 _T = TypeVar("_T")
+_PERMISSIONS = Permissions(FEATURES)
 
 
 class Changes:
@@ -53,7 +56,7 @@ class Changes:
                 HTTPStatus.FORBIDDEN, "the service was started without --allow-changes"
             )
         user: User | None = getattr(request.state, "user", None)
-        if user is not None and not user.role.allows(template_id, schema_id):
+        if user is not None and not _PERMISSIONS.allow(user.role, template_id, schema_id):
             raise HTTPException(
                 HTTPStatus.FORBIDDEN, f"user {user.name} has the role {user.role.value}"
             )

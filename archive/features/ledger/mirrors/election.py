@@ -1,4 +1,4 @@
-"""How this archive becomes the leader of a ledger: it carries out what an election decides.
+"""The elections of this archive as a leader: it carries out the steps of `protocol/election`.
 
 `protocol.election` has the rules; here are the requests to the other members, and the database.
 """
@@ -178,7 +178,7 @@ class Elections:
             raise fenced(ledger, stored.promised)
         self._followers.stop(ledger)
         if metadata.recording_id != NULL_VALUE:
-            yield from self._recordings.settle(metadata)
+            yield from self._recordings.await_durable_end(metadata)
         return replace(metadata, replica=stored)
 
     @staticmethod

@@ -2,12 +2,13 @@
 
 Two members may have different entries after the last common one, which no quorum has confirmed. A
 member that follows a leader, or takes over the log of another member, first truncates its recording
-to where the two logs part (`logs.parting`): never below the last add confirmed (LAC) in its own
+to where the two logs part (`logs.common_end`): never below the last add confirmed (LAC) in its own
 entries. A member whose log lacks confirmed entries is not followed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -29,12 +30,13 @@ from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.waiting import Pause
 
 if TYPE_CHECKING:
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.features.ledger.ledger_recordings import LedgerRecordings
     from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
-    from aerotape.archive.features.ledger.writer_recording import Client
     from aerotape.archive.replication.replications import Replications
+    from aerotape.client.credentials import Login
     from aerotape.qualified_id import QualifiedId
     from aerotape.waiting import Task
 
@@ -103,6 +105,7 @@ class Followers:
     def __init__(
         self,
         replications: Replications,
+        login: Callable[[], Login] | None,
         recordings: LedgerRecordings,
         worker: LedgerWorker,
         errors: ErrorLog,
@@ -110,19 +113,20 @@ class Followers:
         """Create the service, without any replication."""
         self._errors = errors
         self._replications = replications
+        self._login = login
         self._recordings = recordings
         self._worker = worker
         self._followers: dict[QualifiedId, Follower] = {}
         # The sessions of the leaders, and the ids of their requests to follow.
-        self._leaders: dict[QualifiedId, tuple[Client, int]] = {}
+        self._leaders: dict[QualifiedId, tuple[ControlSession, int]] = {}
 
-    def follow(self, led: LedgerMetadata, source: MirrorSource) -> Task[int]:
+    def follow(self, theirs: LedgerMetadata, source: MirrorSource) -> Task[int]:
         """Replicate a ledger from its leader, from where the recordings of both part.
 
         Ends once the recording has begun. A replication of the ledger in progress ends before.
 
         Args:
-            led: of the ledger, as the leader sent it; a new ledger is added with it.
+            theirs: of the ledger, as the leader sent it; a new ledger is added with it.
 
         Returns:
             The recording in this archive.
@@ -132,15 +136,15 @@ class Followers:
             LedgerClosedError: this archive has promised a higher epoch.
             ArchiveError: the replication has failed.
         """
-        ledger = led.ledger
+        ledger = theirs.ledger
         try:
             known = yield from self._recordings.metadata(ledger)
         except UnknownLedgerError:
-            known, is_new = replace(led, replica=UNKNOWN.follow(source.replica)), True
+            known, is_new = replace(theirs, replica=UNKNOWN.follow(source.replica)), True
             yield from self._worker.create()
         else:
             is_new = False
-            check_same(known, led)
+            check_same(known, theirs)
         while (writer := self._recordings.writer(ledger)) is not None:
             if not writer.failure:
                 raise LedgerInUseError.of_ledger(ledger)
@@ -154,7 +158,7 @@ class Followers:
                 raise fenced(ledger, known.replica.promised)
             known = yield from self._cut(known, other)
             replica = known.replica.follow(source.replica)
-            quorums = led.write_quorum, led.ack_quorum
+            quorums = theirs.write_quorum, theirs.ack_quorum
             known = replace(known, replica=replica)
             is_closed = known.is_closed
             yield from self._recordings.store_replica(known, replica, is_closed=is_closed)
@@ -164,7 +168,7 @@ class Followers:
                 yield from self._worker.change(lambda store: store.add(known))
             return NULL_VALUE
         recording_id = yield from self._replicate(known, source, is_new=is_new)
-        self._recordings.expect_writes(replace(known, recording_id=recording_id))
+        self._recordings.forget_durable_end(replace(known, recording_id=recording_id))
         return recording_id
 
     def take_over(
@@ -188,9 +192,7 @@ class Followers:
         metadata = yield from self._cut(metadata, best)
         replica = replace(metadata.replica, history=best.replica.history)
         metadata = replace(metadata, replica=replica)
-        yield from self._recordings.store_replica(
-            metadata, replica, is_closed=metadata.is_closed
-        )
+        yield from self._recordings.store_replica(metadata, replica, is_closed=metadata.is_closed)
         source = MirrorSource(
             best.replica.own, stream_id, best.recording_id, best.end, best.replica
         )
@@ -198,11 +200,11 @@ class Followers:
             try:
                 recording_id = yield from self._replicate(metadata, source, is_new=False)
                 metadata = replace(metadata, recording_id=recording_id)
-                self._recordings.expect_writes(metadata)
+                self._recordings.forget_durable_end(metadata)
                 yield from self._await_end(ledger)
             finally:
                 self.stop(ledger)
-            yield from self._recordings.settle(metadata)
+            yield from self._recordings.await_durable_end(metadata)
         if self._recordings.end(metadata) != best.end:
             raise LedgerError(
                 f"ledger {ledger} was not copied whole from {best.replica.own}: up to position"
@@ -240,7 +242,7 @@ class Followers:
         if self._recordings.session(metadata.recording_id) is not None and not is_closed:
             synced = yield from self._recordings.sync(metadata)
         elif metadata.recording_id != NULL_VALUE:
-            yield from self._recordings.settle(metadata)
+            yield from self._recordings.await_durable_end(metadata)
             synced = self._recordings.end(metadata)
         else:
             synced = 0
@@ -254,11 +256,11 @@ class Followers:
         )
         return synced
 
-    def attach(self, ledger: QualifiedId, leader: Client, correlation_id: int) -> None:
+    def attach(self, ledger: QualifiedId, leader: ControlSession, correlation_id: int) -> None:
         """Note by which request of its leader a ledger is followed, until `stop`."""
         self._leaders[ledger] = leader, correlation_id
 
-    def is_attached(self, ledger: QualifiedId, leader: Client, correlation_id: int) -> bool:
+    def is_attached(self, ledger: QualifiedId, leader: ControlSession, correlation_id: int) -> bool:
         """Whether a ledger is followed by this request."""
         return self._leaders.get(ledger) == (leader, correlation_id)
 
@@ -292,9 +294,9 @@ class Followers:
         ledger, opened = metadata.ledger, _opened(metadata)
         if metadata.recording_id == NULL_VALUE:
             return metadata if metadata.is_closed and other.end == 0 else opened
-        recording = yield from self._recordings.settle(metadata)
+        recording = yield from self._recordings.await_durable_end(metadata)
         end = recording.descriptor.stop_position
-        carried = yield from self._worker.call(lambda: recording.carried_end(end))
+        carried = yield from self._worker.call(lambda: recording.confirmed_end(end))
         own = MemberState(metadata.replica, end, metadata.is_closed)
         position = kept_end(own, carried, other)
         if position is None:
@@ -337,7 +339,7 @@ class Followers:
             src_control_stream_id=source.control_stream_id,
             dst_recording_id=recording_id,
             durability=metadata.durability,
-            is_mirroring=True,
+            login=self._login,
         )
         self._replications.start(replication_id, follower, request)
         while not (follower.is_begun or follower.is_done):
@@ -351,7 +353,7 @@ class Followers:
 
 
 def _opened(metadata: LedgerMetadata) -> LedgerMetadata:
-    """Return the metadata of a ledger as that of an open one: its end was not decided."""
+    """Reopen a ledger that this member closed but no quorum decided."""
     replica = replace(metadata.replica, is_decided=False)
     return replace(
         metadata,
@@ -363,20 +365,23 @@ def _opened(metadata: LedgerMetadata) -> LedgerMetadata:
     )
 
 
-def check_same(known: LedgerMetadata, led: LedgerMetadata) -> None:
+def check_same(known: LedgerMetadata, theirs: LedgerMetadata) -> None:
     """Refuse to follow a ledger with other metadata than this archive has (LedgerError)."""
     same = replace(
-        _opened(known), recording_id=NULL_VALUE, created_ms=led.created_ms, replica=led.replica
+        _opened(known),
+        recording_id=NULL_VALUE,
+        created_ms=theirs.created_ms,
+        replica=theirs.replica,
     )
     if not known.replica.groups:
         # It does not know them yet.
-        same = replace(same, write_quorum=led.write_quorum, ack_quorum=led.ack_quorum)
-    if same == led:
+        same = replace(same, write_quorum=theirs.write_quorum, ack_quorum=theirs.ack_quorum)
+    if same == theirs:
         return
     different = ", ".join(
         each.name.replace("_", " ")
-        for each in fields(led)
-        if getattr(same, each.name) != getattr(led, each.name)
+        for each in fields(theirs)
+        if getattr(same, each.name) != getattr(theirs, each.name)
     )
     raise LedgerError(
         f"the mirror has a ledger {known.ledger} of another kind ({different}) already: delete it"

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from aerotape.archive.features.ledger.metadata import fenced
 from aerotape.archive.features.ledger.mirrors.creation import Creation
 from aerotape.archive.features.ledger.mirrors.election import Elections
+from aerotape.archive.features.ledger.mirrors.led_ledger import LedLedger
 from aerotape.archive.features.ledger.mirrors.members import mirror_request
-from aerotape.archive.features.ledger.mirrors.mirrored_ledger import MirroredLedger
 from aerotape.codecs.generated.ledger_control import LedgerType, MirrorLedgerRequest
 from aerotape.errors import (
     AerotapeError,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from aerotape.waiting import Task
 
 
-# So long a state without a quorum is not looked up again.
+# After an election without a quorum, wait this long before the next one.
 _RETRY_NS: Final = 5_000_000_000
 
 
@@ -91,7 +91,7 @@ class Leader:
         self._archive_id = archive_id
         self._tasks = BackgroundTasks()
         self._opening = opening
-        # Less than clients wait for a response.
+        # So that our error arrives before the request of a client times out.
         self._timeout_ns = config.connect_timeout_ns * 4 // 5
         self._lookup_timeout_ns = config.connect_timeout_ns // 4
         self._errors = errors
@@ -100,7 +100,7 @@ class Leader:
         # The epochs in which ledgers were led, and up to where their logs show that they are
         # confirmed; an epoch begins anew after a restart.
         self._prepared: dict[QualifiedId, tuple[Epoch, int]] = {}
-        self._ledgers: dict[QualifiedId, MirroredLedger] = {}
+        self._ledgers: dict[QualifiedId, LedLedger] = {}
 
     @property
     def is_active(self) -> bool:
@@ -154,7 +154,7 @@ class Leader:
         return own if found is None else max(0, found.leadership.confirmed(own))
 
     def recorded(self, ledger: QualifiedId, own: int) -> int:
-        """Return up to where a quorum has recorded a ledger; `own`: this archive has."""
+        """Return the position up to which a quorum has recorded a ledger; `own`: this archive."""
         found = self._ledgers.get(ledger)
         return own if found is None else max(0, found.leadership.recorded(own))
 
@@ -163,7 +163,7 @@ class Leader:
         found = self._ledgers.get(ledger)
         if found is None:
             return status
-        # A counter of this archive alone would confirm too much.
+        # The counter shows what this archive has synced, not the quorum: clients send requests.
         return replace(
             status,
             confirmed_position=self.confirmed(ledger, status.confirmed_position),
@@ -211,7 +211,7 @@ class Leader:
 
     def _prepare(self, metadata: LedgerMetadata) -> Task[None]:
         """Note that this archive is elected, and what it knows to be confirmed then."""
-        carried = yield from self._recordings.carried_end(metadata)
+        carried = yield from self._recordings.confirmed_end(metadata)
         self._prepared[metadata.ledger] = metadata.replica.adopted, carried
 
     def is_prepared(self, metadata: LedgerMetadata) -> bool:
@@ -348,7 +348,7 @@ class Leader:
         new = _replaced(old, mirror, replacement)
         yield from self._set_groups(found, (new,) if is_lost else (old, new))
 
-    def _set_groups(self, found: MirroredLedger, groups: tuple[tuple[str, ...], ...]) -> Task[None]:
+    def _set_groups(self, found: LedLedger, groups: tuple[tuple[str, ...], ...]) -> Task[None]:
         """Store the groups of a ledger, and connect to their members."""
         metadata = found.metadata
         epoch, number = metadata.replica.adopted, metadata.replica.version[1]
@@ -367,7 +367,7 @@ class Leader:
         if len(groups) > 1:
             self._tasks.start(self._agree(found))
 
-    def _agree(self, found: MirroredLedger) -> Task[None]:
+    def _agree(self, found: LedLedger) -> Task[None]:
         """End the replacement of a mirror once a quorum of both groups has agreed."""
         while not found.leadership.has_agreed(
             self._recordings.positions(found.metadata).confirmed_position
@@ -434,7 +434,7 @@ class Leader:
         else:
             self._tasks.start(self._decide(found))
 
-    def _decide(self, found: MirroredLedger) -> Task[None]:
+    def _decide(self, found: LedLedger) -> Task[None]:
         """Store that a ledger is closed for good once a quorum has closed it."""
         while not found.leadership.is_closed:
             if self._ledgers.get(found.metadata.ledger) is not found:
@@ -449,7 +449,7 @@ class Leader:
             return
         found.metadata = replace(found.metadata, replica=replica)
 
-    def _await_quorum(self, found: MirroredLedger, is_enough: Callable[[], bool]) -> Task[None]:
+    def _await_quorum(self, found: LedLedger, is_enough: Callable[[], bool]) -> Task[None]:
         ledger = found.metadata.ledger
 
         def is_over() -> bool:
@@ -469,13 +469,13 @@ class Leader:
 
     def _connect(
         self, metadata: LedgerMetadata, writer: WriterRecording | None = None
-    ) -> MirroredLedger:
+    ) -> LedLedger:
         """Connect to the mirrors of a ledger, which this archive leads; again if they are."""
         self._disconnect(metadata.ledger)
         replica = metadata.replica
         links = [self._link(each, metadata) for each in replica.members if each != replica.own]
         _, confirmed = self._prepared.get(metadata.ledger, (None, NULL_POSITION))
-        found = MirroredLedger(metadata, links, writer, confirmed)
+        found = LedLedger(metadata, links, writer, confirmed)
         self._ledgers[metadata.ledger] = found
         if metadata.is_closed:
             # Where the epoch of this archive is adopted, so is the end.
@@ -485,7 +485,7 @@ class Leader:
             self._tasks.start(self._agree(found))
         return found
 
-    def _disconnect(self, ledger: QualifiedId) -> MirroredLedger | None:
+    def _disconnect(self, ledger: QualifiedId) -> LedLedger | None:
         """Disconnect from the mirrors of a ledger, which is returned, if they are connected."""
         found = self._ledgers.pop(ledger, None)
         if found is not None:
@@ -508,7 +508,7 @@ class Leader:
             may_return=metadata.type is LedgerType.PD_JOURNAL,
         )
 
-    def _archive_ids(self, mirrored: MirroredLedger) -> dict[str, int]:
+    def _archive_ids(self, mirrored: LedLedger) -> dict[str, int]:
         own = mirrored.metadata.replica.own
         links = {
             link.channel: link.archive_id for link in mirrored.links if link.archive_id is not None

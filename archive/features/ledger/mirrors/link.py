@@ -86,7 +86,7 @@ class MirrorLink:
         self.end_position = self.sync_position = NULL_POSITION
         self.stays = self.closes = False
         self._ledger = ledger
-        # The other positions are synced before they are reported.
+        # Only VD_JOURNAL has recorded positions that are not synced.
         self._is_volatile = kind is LedgerType.VD_JOURNAL
         self._opening = opening
         self._replica = replica
@@ -107,7 +107,7 @@ class MirrorLink:
 
     @property
     def status(self) -> LedgerMirror:
-        """How far the mirror is."""
+        """The positions of the mirror."""
         report = self.report
         error = "" if report.has_adopted else self.failure or ""
         return LedgerMirror(

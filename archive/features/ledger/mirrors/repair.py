@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from aerotape.archive.features.ledger.mirrors.members import Members
-from aerotape.archive.features.ledger.protocol.logs import parting
+from aerotape.archive.features.ledger.protocol.logs import common_end
 from aerotape.archive.features.ledger.protocol.replica import MemberState, MirrorStep
 from aerotape.codecs import entry as entries
 from aerotape.errors import AerotapeError, SegmentError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Damage:
-    """What readers of a ledger have met since the archive was started.
+    """The damage that readers of a ledger have met since the archive was started.
 
     Attributes:
         damaged: ids of the entries that could not be repaired.
@@ -70,7 +70,7 @@ class Repairs:
         self._damage: defaultdict[QualifiedId, Damage] = defaultdict(Damage)
 
     def damage(self, ledger: QualifiedId) -> Damage:
-        """Return what readers of a ledger have met."""
+        """Return the damage that readers of a ledger have met."""
         return self._damage[ledger] if ledger in self._damage else Damage()
 
     def check(self, metadata: LedgerMetadata, entry_id: int, position: int) -> Task[None]:
@@ -149,7 +149,7 @@ class Repairs:
     def _check_same(self, metadata: LedgerMetadata, state: MemberState, end: int) -> None:
         """Refuse a member whose log is not the same up to a position, bytes (SegmentError)."""
         own = MemberState(metadata.replica, self._recordings.end(metadata))
-        same = parting(own, state)
+        same = common_end(own, state)
         if same is None or same < end or state.recording_id == NULL_VALUE:
             raise SegmentError(f"its log is not the same up to position {end}", position=end)
 

@@ -1,4 +1,4 @@
-"""How a member becomes the leader of a ledger: it asks the members, and takes over the best log.
+"""The election of a leader of a ledger: it asks the members, and takes over the best log.
 
     Query -> Promise -> Copy -> Adopt
        |        |
@@ -27,7 +27,7 @@ from aerotape.archive.features.ledger.protocol.replica import (
 
 
 class Refusal(Enum):
-    """Why a member is not elected."""
+    """The reason why a member is not elected."""
 
     TOO_FEW = auto()
     """Too few members respond."""
@@ -150,7 +150,7 @@ class Election:
         return self._missing(states, self._groups(self._queried), serves=True) is None
 
     def step(self) -> Step:
-        """Return what to do next."""
+        """Return the next step."""
         if self.is_fenced:
             return Refused(Refusal.FENCED)
         if self._epoch == NO_EPOCH:

@@ -1,4 +1,4 @@
-"""What a leader knows of the other members, and what is confirmed."""
+"""The state of a leader: the reports of the other members, and the confirmed position."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aerotape.protocol import NULL_POSITION
 
 @dataclass(slots=True)
 class Report:
-    """How far a member is, as its leader knows it.
+    """The last report of a member to its leader.
 
     Attributes:
         recorded: position up to which it has recorded; NULL_POSITION: not reported.
@@ -48,7 +48,7 @@ class Report:
 
 
 class Leadership:
-    """What is confirmed of a ledger that a member leads.
+    """The confirmed position of a ledger that a member leads.
 
     Attributes:
         replica: what the leader stores.

@@ -1,4 +1,4 @@
-"""Where two logs part, and what of them may be cut.
+"""The position at which two logs differ, and the part of them that may be cut.
 
 One leader writes all entries of an epoch, so two logs that have the last common epoch are the same
 up to where the first of them leaves it.
@@ -17,7 +17,7 @@ def begin_epoch(history: History, epoch: Epoch, end: int) -> History:
     return (*(each for each in history if each[1] < end), (epoch, end))
 
 
-def parting(one: MemberState, other: MemberState) -> int | None:
+def common_end(one: MemberState, other: MemberState) -> int | None:
     """Return the position up to which two logs are the same; None: no epoch shows it."""
     ends = [_epoch_ends(each) for each in (one, other)]
     common = max(ends[0].keys() & ends[1].keys(), default=None)
@@ -35,7 +35,7 @@ def kept_end(own: MemberState, confirmed: int, other: MemberState) -> int | None
     Returns:
         The position; None: the other log lacks confirmed entries, and cannot be followed.
     """
-    position = parting(own, other)
+    position = common_end(own, other)
     if position is None:
         position = min(confirmed, other.end)
     return None if position < confirmed else position

@@ -1,4 +1,4 @@
-"""How many members decide, and up to where a quorum of them is."""
+"""The sizes of quorums, and the position that a quorum of members has reached."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Quorums(NamedTuple):
 
     @property
     def electing(self) -> int:
-        """How many members of each group have to promise: one of them has what is confirmed."""
+        """The members of each group that have to promise: one of them has the confirmed entries."""
         return self.write - self.acknowledge + 1
 
     def confirming(self, size: int) -> int:
-        """Return how many members of a group have what is confirmed.
+        """Return the number of members of a group that have the confirmed entries.
 
         Raises:
             ConfigurationError: not 1 <= ack quorum <= write quorum <= size.
@@ -63,7 +63,7 @@ class Quorums(NamedTuple):
     def missing_to_elect(
         self, groups: Iterable[Group], states: Mapping[str, MemberState], *, serves: bool = True
     ) -> str | None:
-        """Return why members cannot elect a leader; None: they can.
+        """Return the reason why members cannot elect a leader; None: they can.
 
         Args:
             serves: the leader serves a writer; to close the ledger, fewer members do.

@@ -1,4 +1,4 @@
-"""What a member stores of a ledger, what it replies when it is asked, and how both change."""
+"""The stored state of a member of a ledger, its reply to the others, and how both change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN: Final = 100
 
 
 class MirrorStep(IntEnum):
-    """What one member requests from another (MirrorLedgerRequest)."""
+    """The steps that one member requests from another (MirrorLedgerRequest)."""
 
     QUERY = 1
     PROMISE = 2
@@ -77,20 +77,20 @@ class Replica:
         groups = tuple(tuple(each or own for each in group) for group in self.groups)
         return replace(self, own=own, groups=groups)
 
-    def follow(self, led: Replica) -> Replica:
-        """Return what this member stores before it copies the log of its leader."""
+    def follow(self, leader: Replica) -> Replica:
+        """Return the state that this member stores before it copies the log of its leader."""
         return replace(
             self,
-            own=led.own,
-            groups=led.groups,
-            version=led.version,
-            promised=led.promised,
-            history=led.history,
+            own=leader.own,
+            groups=leader.groups,
+            version=leader.version,
+            promised=leader.promised,
+            history=leader.history,
             is_decided=False,
         )
 
     def create(self) -> Replica:
-        """Return what a member stores of a new ledger, from what its creator has sent."""
+        """Return the state of a member of a new ledger, from that of its creator."""
         return replace(
             NOT_REPLICATED,
             own=self.own,
@@ -100,7 +100,7 @@ class Replica:
         )
 
     def join(self) -> Replica:
-        """Return what a member stores of a ledger that it does not know, and others do.
+        """Return the state of a member that does not know the ledger, while others do.
 
         It may have known it: its directory may have been lost.
         """
@@ -115,7 +115,7 @@ class Replica:
 
     @classmethod
     def decode(cls, text: str | None) -> Replica:
-        """Return what `encode` has returned, or what version 1 of the metadata has of mirrors.
+        """Return the state that was encoded, or that in version 1 of the metadata.
 
         Raises:
             CodecError: it is neither.
@@ -169,7 +169,7 @@ def _group(members: Iterable[Any]) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class MemberState:
-    """What a member replies when it is asked.
+    """The reply of a member to another one.
 
     Attributes:
         replica: what it stores; `own` is the channel by which it was asked.

@@ -13,10 +13,10 @@ from support.daemon.control_rig import RawClient
 
 import aerotape
 from aerotape import QualifiedId, _native
+from aerotape.archive.control.control_session import ControlSession
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.features.ledger.client_requests import MAX_REQUESTS, ClientRequests
 from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
-from aerotape.archive.features.ledger.writer_recording import Client
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.errors import ArchiveError
@@ -40,7 +40,7 @@ class Rig:
         self.log: list[str] = []
 
     def begin(self, session: Session, task: Task[None], **options: Any) -> None:
-        self.requests.begin(cast(Client, session), 1, task, **options)
+        self.requests.begin(cast(ControlSession, session), 1, task, **options)
 
     def call(self, name: str) -> Task[None]:
         """Note the name in the thread."""

@@ -70,7 +70,7 @@ def test_the_last_entry_before_a_position(recorded: tuple[Path, list[Message]]) 
             carried = header.last_add_confirmed
             expected = EntryMark(ends[count - 1], count - 1, header.length, carried)
         assert recording.last_entry(limit) == expected
-        assert recording.torn_at(limit, 0) is None
+        assert recording.first_torn_position(limit, 0) is None
         for known in (0, count // 2, max(count - 1, 0)):
             header = codec.read_header(messages[known].payload)
             carried = header.last_add_confirmed
@@ -119,7 +119,7 @@ def test_sound_entries_after_a_damaged_one(
     for message in long_ones(messages, numbers):
         damage(tmp_path / "archive", message)
     for forced in (0, messages[SYNCED].end_position, end):
-        assert recording.torn_at(end, forced) is None
+        assert recording.first_torn_position(end, forced) is None
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -138,11 +138,13 @@ def test_what_a_power_cut_leaves(
     for message in torn:
         damage(tmp_path / "archive", message)
     for forced in (0, messages[SYNCED].end_position, torn[0].position):
-        assert recording.torn_at(end, forced) == torn[0].position
-    assert recording.torn_at(end, torn[0].end_position) == (torn[1].position if count > 1 else None)
-    assert recording.torn_at(end, end) is None
+        assert recording.first_torn_position(end, forced) == torn[0].position
+    assert recording.first_torn_position(end, torn[0].end_position) == (
+        torn[1].position if count > 1 else None
+    )
+    assert recording.first_torn_position(end, end) is None
     # What the last sound entry carries is confirmed, not what a damaged one does.
-    assert recording.carried_end(end) == messages[SYNCED].end_position
+    assert recording.confirmed_end(end) == messages[SYNCED].end_position
 
 
 @pytest.mark.parametrize("is_last", [False, True])
@@ -155,10 +157,10 @@ def test_a_hole(recorded: tuple[Path, list[Message]], tmp_path: Path, is_last: b
     (tmp_path / "archive" / f"0-{segment * SEGMENT_LENGTH}.rec").write_bytes(bytes(SEGMENT_LENGTH))
     end = (segment + 1) * SEGMENT_LENGTH if is_last else messages[-1].end_position
     recording = recording_of(tmp_path / "archive")
-    torn_at = recording.torn_at(end, messages[SYNCED].end_position)
+    first_torn_position = recording.first_torn_position(end, messages[SYNCED].end_position)
     if is_last:
         before = messages[messages.index(first) - 1].end_position
-        assert torn_at is not None
-        assert before <= torn_at <= first.position
-    assert (torn_at is None) == (not is_last)
-    assert recording.torn_at(end, end) is None
+        assert first_torn_position is not None
+        assert before <= first_torn_position <= first.position
+    assert (first_torn_position is None) == (not is_last)
+    assert recording.first_torn_position(end, end) is None

@@ -76,10 +76,10 @@ def test_nothing_confirmed_is_truncated() -> None:
     truncated: list[int] = []
     logged: list[str] = []
 
-    def settle(metadata: LedgerMetadata) -> Task[Any]:
+    def await_durable_end(metadata: LedgerMetadata) -> Task[Any]:
         yield from ()
         return SimpleNamespace(
-            descriptor=SimpleNamespace(stop_position=150), carried_end=lambda end: 120
+            descriptor=SimpleNamespace(stop_position=150), confirmed_end=lambda end: 120
         )
 
     def call(function: Callable[[], int]) -> Task[int]:
@@ -92,7 +92,8 @@ def test_nothing_confirmed_is_truncated() -> None:
 
     followers = Followers(
         cast(Any, None),
-        cast(Any, SimpleNamespace(settle=settle, truncate=truncate)),
+        None,
+        cast(Any, SimpleNamespace(await_durable_end=await_durable_end, truncate=truncate)),
         cast(Any, SimpleNamespace(call=call)),
         cast(Any, SimpleNamespace(record=lambda what, error: logged.append(str(error)))),
     )
@@ -117,7 +118,7 @@ def test_nothing_confirmed_is_truncated() -> None:
 
 def test_a_leader_is_answered_until_another_one_is_followed() -> None:
     """Its waits end with the request by which it is followed: the log may be another one then."""
-    followers = Followers(*cast(Any, (None, None, None, None)))
+    followers = Followers(*cast(Any, (None,) * 5))
     ledger, leader, other = aerotape.QualifiedId(0, 7), cast(Any, "leader"), cast(Any, "other")
     followers.attach(ledger, leader, 5)
     assert followers.is_attached(ledger, leader, 5)

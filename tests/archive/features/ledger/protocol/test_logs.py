@@ -6,7 +6,7 @@ import itertools
 import random
 from dataclasses import replace
 
-from aerotape.archive.features.ledger.protocol.logs import begin_epoch, parting
+from aerotape.archive.features.ledger.protocol.logs import begin_epoch, common_end
 from aerotape.archive.features.ledger.protocol.replica import Epoch, MemberState, Replica
 
 
@@ -30,7 +30,7 @@ class Log:
 
     def follow(self, leader: Log, count: int) -> None:
         """Drop what parts, then copy some entries."""
-        same = parting(self.state, leader.state)
+        same = common_end(self.state, leader.state)
         assert same is None or self.entries[:same] == leader.entries[:same]
         del self.entries[same or 0 :]
         self.replica = replace(self.replica, history=leader.replica.history)
@@ -55,7 +55,7 @@ def test_where_logs_part(seeds: range) -> None:
                     if other is not leader and draw.random() < 0.4:
                         other.follow(leader, draw.randrange(4))
             for one, other in itertools.combinations(logs, 2):
-                found = parting(one.state, other.state)
+                found = common_end(one.state, other.state)
                 if found is not None:
                     pairs = zip(one.entries, other.entries, strict=False)
                     assert found == len(
@@ -69,5 +69,5 @@ def test_logs_without_a_common_epoch() -> None:
     """Nothing shows where they part."""
     one = MemberState(Replica(history=(((1, "a"), 0),)), 10)
     other = MemberState(Replica(history=(((1, "b"), 0),)), 10)
-    assert parting(one, other) is None
-    assert parting(MemberState(Replica(), 10), one) is None
+    assert common_end(one, other) is None
+    assert common_end(MemberState(Replica(), 10), one) is None

@@ -1,4 +1,4 @@
-"""Requests for the recordings of a scope: the archive's own, or those imported from others.
+"""The recordings of scopes, as a feature: the archive's own, and those imported from others.
 
 Each imported recording has a directory with a catalog, which a dedicated thread reads: a store may
 have many, and they may be on another disk than the archive's own recordings.
@@ -6,15 +6,15 @@ have many, and they may be on another disk than the archive's own recordings.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from aerotape.archive.control import responses
 from aerotape.archive.control.requests import queries
 from aerotape.archive.control.requests.handling import send_failure
-from aerotape.archive.feature import Handlers
+from aerotape.archive.feature import Feature, Handlers, Schema
 from aerotape.archive.replay.request import ImportedRecording, RequestedReplay
 from aerotape.catalog.scope_layout import (
     imported_directory,
@@ -24,7 +24,9 @@ from aerotape.catalog.scope_layout import (
 )
 from aerotape.catalog.scopes.placing import imported_descriptor
 from aerotape.codecs.generated import archive, ledger_control
+from aerotape.codecs.runtime import Message
 from aerotape.errors import ArchiveError, StorageError
+from aerotape.protocol import KNOWS_LEDGERS
 from aerotape.qualified_id import QualifiedId
 from aerotape.waiting import Task, await_future
 
@@ -67,7 +69,7 @@ def _list(
             # As a damaged recording of the archive's own, it is left out.
             services.errors.record("imported recording not listed", error)
         for each in descriptors:
-            session.pass_on(
+            session.send(
                 responses.descriptor(session.session_id, request.correlation_id, each.encode())
             )
         if len(descriptors) < request.record_count:
@@ -145,7 +147,19 @@ def _is_own(services: Services, scope_id: int) -> bool:
     return scope_id in (0, scope_of_archive(services.archive_id))
 
 
-HANDLERS: Handlers = {
+_HANDLERS: Handlers = {
     ledger_control.ListScopedRecordingsRequest: _list,
     ledger_control.ScopedReplayRequest: _replay,
 }
+
+
+class ScopesFeature(Feature):
+    """The requests for recordings of scopes."""
+
+    messages: ClassVar[Schema | None] = ledger_control
+    capability = KNOWS_LEDGERS
+    roles: ClassVar[Mapping[str, Collection[type[Message]]]] = {"read": tuple(_HANDLERS)}
+
+    @property
+    def handlers(self) -> Handlers:
+        return _HANDLERS

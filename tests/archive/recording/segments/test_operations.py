@@ -75,13 +75,13 @@ class Rig:
         return {path.name for path in self.directory.glob("*.rec")}
 
 
-class Gate:
-    """A storage gate that is open for a number of changes."""
+class LimitedChanges:
+    """A disk that responds for a number of changes."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def await_open(self) -> Task[None]:
+    def await_disk(self) -> Task[None]:
         while not self.count:
             yield Pause()
         self.count -= 1
@@ -240,20 +240,20 @@ def test_each_change_of_the_catalog_waits_for_the_disk(rig: Rig) -> None:
 
     def work(count: int) -> tuple[int, int, int, int]:
         """Let a number of changes pass; return the positions of both recordings."""
-        gate.count = count
+        changes.count = count
         looked = rig.parts.files.submit(lambda: None)
         rig.work_until(looked.done)
         for _ in range(3):
             rig.parts.do_work()
-        assert gate.count == 0
+        assert changes.count == 0
         first, second = (rig.catalog.descriptor(each) for each in (EARLIER, LATER))
         return (
             *(first.start_position, first.stop_position),
             *(second.start_position, second.stop_position),
         )
 
-    gate: Any = Gate()
-    rig.moves.gate = gate
+    changes: Any = LimitedChanges()
+    rig.moves.changes = changes
     rig.catalog.set_start_position(EARLIER, SEGMENT)
     attach(rig)
     assert work(0) == (SEGMENT, 4 * SEGMENT, 4 * SEGMENT, 8 * SEGMENT)
@@ -294,7 +294,7 @@ def test_an_internal_error_is_reported_and_logged(
     def fail(*_: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("aerotape.archive.recording.segments.moves.find_detached", fail)
+    monkeypatch.setattr("aerotape.archive.recording.segments.operations.find_detached", fail)
     attach(rig)
     [(kind, _, code, message)] = rig.answers()
     assert (kind, code) == ("error", ErrorCode.GENERIC)

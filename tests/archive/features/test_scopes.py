@@ -17,9 +17,9 @@ from support.daemon.served import launch
 
 import aerotape
 from aerotape import _native, errors
-from aerotape.archive.control.requests import scopes
+from aerotape.archive.features import scopes
 from aerotape.archive.features.ledger import ledger_worker
-from aerotape.archive.recording.storage import StorageGate
+from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.catalog.scope_layout import imported_directory
 from aerotape.catalog.scopes.placing import imported_descriptor
 from aerotape.counter_keys import CounterType
@@ -142,9 +142,9 @@ def test_free_space_is_not_read_of_a_disk_that_does_not_respond(
     aeron: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The duty cycle that would check it every second leaves it out."""
-    probe, statvfs = Stalled(StorageGate._touch), Stalled(os.statvfs)
+    probe, statvfs = Stalled(CatalogChanges._touch), Stalled(os.statvfs)
     with aerotape.connect(aeron_dir=aeron) as client:
-        monkeypatch.setattr(StorageGate, "_touch", lambda self: probe(self))
+        monkeypatch.setattr(CatalogChanges, "_touch", lambda self: probe(self))
         wait_until(lambda: bool(probe.calls), "a probe")
         # Longer than a probe counts.
         time.sleep(0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,9 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.message import MessageBuffer
 from aerotape.waiting import (
     Attempt,
+    BackgroundTasks,
     CounterValue,
+    Done,
     Fragments,
     Pause,
     Responses,
@@ -108,9 +111,13 @@ def test_every_kind_of_wait(runner: Runner) -> None:
         yield attempt
         found.append(attempt.value)
         yield Responses(session, "wait", 1_000_000)
+        done = Done[str]()
+        threading.Timer(0.01, done.set, ("reported",)).start()
+        yield done
+        found.append(done.result)
         return found
 
-    assert runner(task) == [3, b"payload", "at last", "attempted"]
+    assert runner(task) == [3, b"payload", "at last", "attempted", "reported"]
 
 
 @RUNNERS
@@ -129,6 +136,39 @@ def test_an_error_of_a_wait_is_raised_in_the_task(runner: Runner) -> None:
         return "not raised"
 
     assert runner(task) == "handled: refused"
+
+
+@RUNNERS
+def test_a_failure_of_other_work_is_raised_in_the_task_that_waits(runner: Runner) -> None:
+    """As an error of any wait."""
+    done = Done[str]()
+    done.fail(ValueError("failed"))
+
+    def task() -> Task[str]:
+        yield done
+        return done.result
+
+    with pytest.raises(ValueError, match="failed"):
+        runner(task)
+
+
+def test_a_task_that_waits_for_another_one_is_continued_soon() -> None:
+    """The end of the other one does not wake the archive, so the owner wants a duty cycle."""
+    done, tasks = Done[int](), BackgroundTasks()
+    found: list[int] = []
+
+    def task() -> Task[None]:
+        yield done
+        found.append(done.result)
+
+    tasks.start(task())
+    tasks.do_work()
+    assert not found
+    assert tasks.wants_within_ns is not None
+    done.set(5)
+    tasks.do_work()
+    assert found == [5]
+    assert tasks.wants_within_ns is None
 
 
 @RUNNERS

@@ -16,10 +16,10 @@ from pathlib import Path
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
-from aerotape.archive.recording.storage import StorageGate
+from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import cut_before, hand_over, remove_indexes
+from aerotape.catalog.indexes import cut_before, join_indexes, remove_indexes
 from aerotape.catalog.segment.migrate import (
     SegmentMove,
     base_positions,
@@ -47,7 +47,7 @@ _MAX_SEGMENTS = 1 << 20
 
 
 @dataclass(eq=False, kw_only=True)
-class SegmentMoves:
+class SegmentOperations:
     """Changes of the segments of recordings. For the conductor's thread.
 
     Attributes:
@@ -59,7 +59,7 @@ class SegmentMoves:
     locks: SegmentLocks
     files: FileWorker
     deletions: SegmentDeletions
-    gate: StorageGate
+    changes: CatalogChanges
     sync: bool
     # Recordings with an attach or migrate request in progress.
     _moving: set[int] = field(default_factory=set, init=False)
@@ -86,7 +86,7 @@ class SegmentMoves:
             found = yield from await_future(
                 self.files.submit(partial(find_detached, self.archive_dir, descriptor))
             )
-            yield from self.gate.await_open()
+            yield from self.changes.await_disk()
             if self.catalog.start_position(recording_id) != descriptor.start_position:
                 raise ArchiveError(
                     f"the start position of recording {recording_id} was changed while its"
@@ -221,7 +221,7 @@ class SegmentMoves:
                 undo_moves(planned)
                 raise
             moves.extend(planned)
-            hand_over(folder, *entries)
+            join_indexes(folder, *entries)
             return len(moves)
 
         def quarantine_segment() -> None:
@@ -249,13 +249,13 @@ class SegmentMoves:
         entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
         count = yield from await_future(self.files.submit(link))
-        yield from self.gate.await_open()
+        yield from self.changes.await_disk()
         if source.stop_position == target.start_position:
             catalog.set_start_position(target_id, source.start_position)
         else:
             catalog.set_stop_position(target_id, source.stop_position)
         yield from await_future(self.files.submit(unlink))
-        yield from self.gate.await_open()
+        yield from self.changes.await_disk()
         catalog.set_stop_position(source_id, source.start_position)
         return count, next_files
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aerotape.archive.features.ledger.writer_recording import WriterRecording
 
 
-class MirroredLedger:
+class LedLedger:
     """A ledger with mirrors, from when it has a writer, is looked up or is being closed.
 
     Attributes:
@@ -61,7 +61,7 @@ class MirroredLedger:
 
     @property
     def failure(self) -> str | None:
-        """Why a mirror that cannot be replaced has failed; None: none has."""
+        """The failure of a mirror that cannot be replaced; None: none has failed."""
         return next((link.failure for link in self.links if link.has_failed), None)
 
     @property
@@ -70,7 +70,7 @@ class MirroredLedger:
         return self.leadership.has_quorum(of_all=self.metadata.type is LedgerType.VD_JOURNAL)
 
     def problem(self) -> str:
-        """Return why it has no quorum."""
+        """Return the reason why it has no quorum."""
         problems = [
             link.failure or f"mirror {link.channel} does not respond"
             for link in self.links
