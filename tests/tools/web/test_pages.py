@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support import browser as browsers
+from support.browser import complaints, text
 from support.builders.held_recordings import add_recording
 from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine
@@ -27,20 +28,6 @@ PATHS = (
     *("errors", "api"),
 )
 HOSTILE = b"<script>document.title='hostile'</script><img src=x onerror=alert(1)>\x1b[2J"
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Any]:
-    with browsers.browser() as started:
-        yield started
-
-
-@pytest.fixture
-def page(driver: Any) -> Iterator[Any]:
-    """A browser, without a page."""
-    yield driver
-    driver.get("about:blank")
-    driver.get_log("browser")
 
 
 @pytest.fixture
@@ -72,15 +59,6 @@ def published(cli: CommandLine, client: aerotape.ArchiveClient, stream_id: int) 
             thread.join()
             publication.close()
             client.await_signal(aerotape.RecordingSignal.STOP)
-
-
-def text(page: Any, selector: str) -> str:
-    return str(page.execute_script(f"return document.querySelector({selector!r})?.textContent"))
-
-
-def complaints(page: Any) -> list[str]:
-    """Return what the browser complained of since the last call: scripts, missing files."""
-    return [each["message"] for each in page.get_log("browser") if "favicon" not in each["message"]]
 
 
 def test_live_figures(

@@ -54,7 +54,8 @@ def router(
     templates.env.filters |= {"size": bytes_text, "time": time_of}
 
     def page(request: Request, name: str, active: str, **context: Any) -> Response:
-        context |= {"active": active, "directory": str(observed.directory)}
+        root = request.scope["root_path"]
+        context |= {"active": active, "directory": str(observed.directory), "root": root}
         return templates.TemplateResponse(request, name, context)
 
     def failed(request: Request, active: str, error: AerotapeError) -> Response:

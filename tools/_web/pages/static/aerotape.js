@@ -1,6 +1,7 @@
 "use strict";
 // Live figures of the overview, plots, and requests to try. Every text is set as text, never as HTML.
 
+const ROOT = document.documentElement.dataset.root;  // the prefix of paths behind a proxy
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 function size(bytes) {
@@ -22,7 +23,7 @@ function cell(row, name, text) {
 function showLive(table) {
   const body = table.tBodies[0];
   let last = null;
-  const events = new EventSource("/live");
+  const events = new EventSource(`${ROOT}/live`);
   events.onmessage = (event) => {
     const state = JSON.parse(event.data);
     const before = new Map(last ? last.recordings.map((each) => [each.recording_id, each]) : []);
@@ -35,7 +36,7 @@ function showLive(table) {
         row = body.insertRow();
         row.dataset.id = each.recording_id;
         const link = document.createElement("a");
-        link.href = `/recordings/${each.recording_id}`;
+        link.href = `${ROOT}/recordings/${each.recording_id}`;
         link.textContent = each.recording_id;
         cell(row, "number", "").append(link);
         cell(row, "channel", each.channel);
@@ -129,7 +130,7 @@ async function showStatistics(place) {
 async function send(event) {
   event.preventDefault();
   const form = event.target;
-  let path = form.dataset.path;
+  let path = ROOT + form.dataset.path;
   const query = new URLSearchParams();
   for (const input of form.querySelectorAll("input")) {
     if (input.dataset.in === "path") {
