@@ -29,6 +29,7 @@ from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.problems import status_of
 from aerotape.tools._web.rest.recordings import MAX_INT64, Format, Reading, Sort, listed, row_of
 from aerotape.tools._web.rest.retention import Retention
+from aerotape.tools._web.safety.users import is_admitted
 from aerotape.tools._web.session import ControlSession
 
 _INT32: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
@@ -86,7 +87,7 @@ def router(
     @routes.get("/live")
     async def live(request: Request) -> Response:
         async def events() -> AsyncIterator[str]:
-            while not await request.is_disconnected():
+            while not await request.is_disconnected() and await is_admitted(request):
                 snapshot = await run_in_threadpool(observed.snapshot)
                 yield f"data: {json.dumps(_live(snapshot))}\n\n"
                 await asyncio.sleep(_LIVE_INTERVAL_S)

@@ -24,6 +24,9 @@ function showLive(table) {
   const body = table.tBodies[0];
   let last = null;
   const events = new EventSource(`${ROOT}/live`);
+  events.onerror = () => {  // after an end the browser connects again; after a refusal it does not
+    document.getElementById("stale").hidden = events.readyState !== EventSource.CLOSED;
+  };
   events.onmessage = (event) => {
     const state = JSON.parse(event.data);
     const before = new Map(last ? last.recordings.map((each) => [each.recording_id, each]) : []);
