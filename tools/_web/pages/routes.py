@@ -21,10 +21,11 @@ from starlette.types import ASGIApp
 
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
-from aerotape.formatting import bytes_text
+from aerotape.formatting import bytes_text, printable
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
-from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables, time_of
+from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_of
+from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
 from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.problems import status_of
 from aerotape.tools._web.rest.recordings import MAX_INT64, Format, Reading, Sort, listed, row_of
@@ -52,7 +53,9 @@ def router(
     routes = APIRouter(include_in_schema=False)
     templates = Jinja2Templates(_FOLDER / "templates")
     templates.env.undefined = StrictUndefined
-    templates.env.filters |= {"size": bytes_text, "time": time_of}
+    templates.env.finalize = safe
+    templates.env.filters |= {"size": bytes_text, "time": time_of, "grouped": grouped}
+    templates.env.filters |= {"fields": fields_text, "printable": printable}
 
     def page(request: Request, name: str, active: str, **context: Any) -> Response:
         root = request.scope["root_path"]

@@ -35,6 +35,7 @@ _MAX_PAYLOAD: Final = 1 << 16
 _MAX_BYTES: Final = 8 << 20
 _WINDOW: Final = 256 << 10
 _MAX_BINS: Final = 2_000
+_MIN_BIN_NS: Final = 1_000_000_000
 _MAX_SCANNED: Final = 64 << 20
 Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
 Format = Literal["text", "hex", "base64"]
@@ -198,7 +199,14 @@ class Reading:
     ) -> list[dict[str, Any]]:
         """Return bytes a second in equal parts of a time; empty without a time index.
 
-        Between two points of the time index the rate is taken to be constant.
+        Between two points of the time index the rate is taken to be constant. So parts that are
+        not much longer than its interval would show the interval, not the stream.
+
+        Args:
+            recording_id: the recording.
+            bins: the number of parts; fewer, but one, if they were shorter than a second.
+            from_ns: the begin, epoch nanoseconds; None: that of the recording.
+            to_ns: the end; None: that of the recording.
         """
         found = self.opened(recording_id)
         index = found.time_index
@@ -206,8 +214,8 @@ class Reading:
             return []
         begin = index.points[0].time_ns if from_ns is None else from_ns
         end = _end_ns(found) if to_ns is None else to_ns
-        width = max((end - begin) // bins, 1)
-        edges = [min(begin + width * n, end) for n in range(bins + 1)]
+        bins = max(min(bins, (end - begin) // _MIN_BIN_NS), 1)
+        edges = [begin + (end - begin) * n // bins for n in range(bins + 1)]
         positions = [_position_at(index, edge, end) for edge in edges]
         return [
             {
@@ -215,7 +223,7 @@ class Reading:
                 "to_ns": edges[n + 1],
                 "from_position": positions[n],
                 "to_position": positions[n + 1],
-                "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / width,
+                "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / (edges[n + 1] - edges[n]),
             }
             for n in range(bins)
             if edges[n + 1] > edges[n]

@@ -10,11 +10,42 @@ function size(bytes) {
     bytes /= 1024;
     unit += 1;
   }
-  return `${unit === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${UNITS[unit]}`;
+  return `${unit === 0 ? Math.round(bytes) : Number(bytes.toFixed(1))} ${UNITS[unit]}`;
 }
 
-function cell(row, name, text) {
+// A number with narrow spaces between groups of digits.
+function spaced(number) {
+  return number.toLocaleString("en").replaceAll(",", "\u202f");
+}
+
+// As formats.py has it: groups that are apart by style, so that the number is copied without separators.
+function showNumber(place, number) {
+  const [first, ...groups] = spaced(number).split("\u202f");
+  place.replaceChildren(first, ...groups.map((digits) => {
+    const group = document.createElement("span");
+    group.className = "group";
+    group.textContent = digits;
+    return group;
+  }));
+}
+
+const DAY_S = 86400;
+
+// ISO 8601 in UTC, as the tables have it: a date at the first mark and where a day begins, else the time of day.
+function times(_plot, marks, _axis, _space, increment) {
+  return marks.map((seconds, index) => {
+    const [date, time] = new Date(seconds * 1000).toISOString().split("T");
+    const clock = time.slice(0, increment < 1 ? 12 : increment < 60 ? 8 : 5);
+    if (increment >= DAY_S) {
+      return date;
+    }
+    return index === 0 || seconds % DAY_S === 0 ? `${clock}\n${date}` : clock;
+  });
+}
+
+function cell(row, name, label, text) {
   const made = row.insertCell();
+  made.dataset.label = label;
   made.className = name;
   made.textContent = text;
   return made;
@@ -41,14 +72,14 @@ function showLive(table) {
         const link = document.createElement("a");
         link.href = `${ROOT}/recordings/${each.recording_id}`;
         link.textContent = each.recording_id;
-        cell(row, "number", "").append(link);
-        cell(row, "channel", each.channel);
-        cell(row, "number", each.stream_id);
-        cell(row, "number position", "");
-        cell(row, "number rate", "–");
+        cell(row, "number", "Id", "").append(link);
+        cell(row, "channel", "Channel", each.channel);
+        cell(row, "number", "Stream", each.stream_id);
+        cell(row, "number position", "Position", "");
+        cell(row, "number rate", "Rate", "–");
       }
       rows.delete(each.recording_id);
-      row.querySelector(".position").textContent = each.position;
+      showNumber(row.querySelector(".position"), each.position);
       const previous = before.get(each.recording_id);
       if (previous !== undefined && seconds > 0) {
         const rate = Math.max(each.position - previous.position, 0) / seconds;
@@ -67,10 +98,10 @@ function showLive(table) {
       item.className = check.ok ? "ok" : "failed";
       item.querySelector("span").textContent = check.found;
     }
-    document.getElementById("recordings").textContent = state.count;
+    showNumber(document.getElementById("recordings"), state.count);
     document.getElementById("live").textContent = state.recordings.length;
     document.getElementById("free").textContent = size(state.free_bytes);
-    document.getElementById("errors").textContent = state.errors;
+    showNumber(document.getElementById("errors"), state.errors);
     last = state;
   };
 }
@@ -83,24 +114,38 @@ async function showRates(place) {
     place.className = "none";
     return;
   }
+  if (rates.length === 1) {
+    const [only] = rates;
+    const ms = Number(((only.to_ns - only.from_ns) / 1e6).toPrecision(3));
+    place.textContent = `${size(only.to_position - only.from_position)} in ${spaced(ms)} ms: too short a time for a plot.`;
+    place.className = "none";
+    return;
+  }
   const data = [rates.map((rate) => rate.from_ns / 1e9), rates.map((rate) => rate.bytes_per_s)];
   plot(place, data, {
     label: "bytes/s",
     paths: uPlot.paths.stepped({ align: 1 }),
     text: (value) => `${size(value)}/s`,
+    increments: Array.from({ length: 51 }, (_each, power) => 2 ** power),
+    x: { values: times },
+    time: (_plot, seconds) => (seconds === null ? "–" : new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+/, "")),
   });
 }
 
-function plot(place, data, { label, paths, text, x = {}, scale = {} }) {
+function plot(place, data, { label, paths, text, increments, x = {}, scale = {}, time = null }) {
   const color = getComputedStyle(place).color;
   const axis = { stroke: color, grid: { stroke: color, width: 0.2 } };
   const options = {
     width: place.clientWidth,
     height: 260,
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
     scales: { x: scale, y: { range: (_plot, _least, greatest) => [0, 1.1 * greatest || 1] } },
-    axes: [{ ...axis, ...x }, { ...axis, size: 90, values: (_plot, values) => values.map(text) }],
-    series: [{}, { label, stroke: "#3b82f6", fill: "#3b82f622", paths }],
-    legend: { show: x.values === undefined },
+    axes: [{ ...axis, ...x }, { ...axis, size: 90, incrs: increments, values: (_plot, values) => values.map(text) }],
+    series: [
+      { label: "UTC", value: time },
+      { label, stroke: "#3b82f6", fill: "#3b82f622", paths, points: { show: false }, value: (_plot, value) => (value === null ? "–" : text(value)) },
+    ],
+    legend: { show: time !== null },
   };
   const made = new uPlot(options, data, place);
   addEventListener("resize", () => made.setSize({ width: place.clientWidth, height: 260 }));
@@ -120,12 +165,13 @@ async function showStatistics(place) {
   plot(place, data, {
     label: "messages",
     paths: uPlot.paths.bars({ size: [0.9, 60] }),
-    text: (value) => value.toLocaleString("en"),
+    text: spaced,
+    increments: Array.from({ length: 15 }, (_each, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat(),
     scale: { time: false, range: [-0.6, buckets.length - 0.4] },
     x: { incrs: [1, 2, 4, 8], values: (_plot, values) => values.map((index) => (buckets[index] ? `${buckets[index].from_bytes} B` : "")) },
   });
-  const shown = found.gaps.slice(0, 20).map((gap) => `${gap.from_position} to ${gap.to_position} (${gap.kind})`);
-  gaps.textContent = `Positions ${found.from_position} to ${found.to_position}: ${found.messages.toLocaleString("en")} messages, median ${found.p50_bytes} B, 99 % up to ${found.p99_bytes} B, longest ${found.max_bytes} B; `
+  const shown = found.gaps.slice(0, 20).map((gap) => `${spaced(gap.from_position)} to ${spaced(gap.to_position)} (${gap.kind})`);
+  gaps.textContent = `Positions ${spaced(found.from_position)} to ${spaced(found.to_position)}: ${spaced(found.messages)} messages, median ${found.p50_bytes} B, 99 % up to ${found.p99_bytes} B, longest ${found.max_bytes} B; `
     + (found.gap_count === 0 ? "no gap." : `${found.gap_count} gaps: ${shown.join(", ")}.`);
   gaps.className = found.gap_count === 0 ? "none" : "failed";
 }
