@@ -29,6 +29,7 @@ PATHS = (
     *("", "recordings", "ledgers", "entities", "replays", "sessions", "retention", "counters"),
     *("errors", "api"),
 )
+MESSAGE = b'{"instrument": "ESZ6", "price": 5120.25, "size": 3}'.ljust(200)
 HOSTILE = b"<script>document.title='hostile'</script><img src=x onerror=alert(1)>\x1b[2J\0\n"
 
 
@@ -50,7 +51,7 @@ def published(cli: CommandLine, client: aerotape.ArchiveClient, stream_id: int) 
 
         def publish() -> None:
             while not stop.wait(0.01):
-                publication.send(bytes(200))
+                publication.send(MESSAGE)
 
         thread = threading.Thread(target=publish)
         thread.start()
@@ -87,7 +88,7 @@ def test_a_recording_and_a_hostile_payload(
         await_true(lambda: client.recording_position(recording_id) > 80_000)
     page.get(f"{web.url}recordings/{recording_id}")
     assert page.title == f"Recording {recording_id} · aerotape"
-    assert text(page, ".payload") == printable(HOSTILE.decode())
+    assert text(page, ".payload > div") == printable(HOSTILE.decode())
     assert page.execute_script("return document.querySelectorAll('.payload div *').length") == 0
     if cli.archive.kind == "aerotape":
         await_true(lambda: text(page, "#rates canvas") == "")
@@ -97,11 +98,11 @@ def test_a_recording_and_a_hostile_payload(
         lambda: text(page, "#lengths canvas") == "" and "median 200 B" in text(page, "#gaps")
     )
     assert f"longest {max(len(HOSTILE), 200)} B; no gap." in text(page, "#gaps")
-    page.execute_script("document.querySelector('a[rel=next]').click()")
+    page.execute_script("document.querySelector('#newer').click()")
     await_true(lambda: "position=" in page.current_url)
     assert int(text(page, ".messages td a")) > 0
     page.get(f"{web.url}recordings/{recording_id}?format=hex")
-    assert text(page, ".payload") == HOSTILE.hex()
+    assert text(page, ".payload > div") == HOSTILE.hex()
     assert complaints(page) == []
 
 
@@ -122,8 +123,10 @@ def test_pictures(
         await_true(lambda: text(page, rate).endswith("/s"))
         page.save_screenshot(str(folder / "web-overview.png"))
         await_true(lambda: client.recording_position(recording_id) > 100_000)
+        browsers.resize(page, 1100, 1000)
         page.get(f"{web.url}recordings/{recording_id}")
         await_true(lambda: text(page, "#rates") != "" or text(page, "#rates canvas") == "")
+        await_true(lambda: text(page, "#following") != "")
         page.save_screenshot(str(folder / "web-recording.png"))
     browsers.resize(page, 1200, 900)
     assert (folder / "web-recording.png").stat().st_size > 10_000

@@ -145,16 +145,20 @@ def router(
         request: Request,
         recording_id: int,
         position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        before: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
         format: Format = "text",
-        schema: str = "",
+        schema: str | None = None,
         from_time: str = "",
     ) -> Response:
+        if schema is None:  # the form has "" for none
+            schema = next(iter(reading.schemas)) if len(reading.schemas) == 1 else ""
         try:
             row = reading.recording(recording_id)
             segments = list(islice(reading.segments(recording_id), _SEGMENTS + 1))
             notes = reading.damage(recording_id)
         except AerotapeError as error:
             return failed(request, "/recordings", error)
+        follows = row["live"] and position is None and before is None and not from_time
         problem, messages = "", []
         try:
             with building():
@@ -165,6 +169,8 @@ def router(
                     format,
                     schema or None,
                     from_time=from_time or None,
+                    to_position=before,
+                    last=_MESSAGES if follows or before is not None else None,
                     max_payload=MAX_TEXT,
                 ):
                     messages.append(each)
@@ -180,7 +186,10 @@ def router(
             notes=notes,
             messages=messages,
             problem=problem,
-            position=row["start_position"] if position is None else position,
+            follows=follows,
+            views=_views(row, messages, before, format, schema if reading.schemas else None),
+            max_payload=MAX_TEXT,
+            position=position,
             format=format,
             schema=schema,
             schemas=list(reading.schemas),
@@ -189,6 +198,40 @@ def router(
 
     add_tables(routes, page, observed, session, retention)
     return routes
+
+
+def _views(
+    row: dict[str, Any],
+    messages: list[dict[str, Any]],
+    before: int | None,
+    format: Format,
+    schema: str | None,
+) -> dict[str, str]:
+    """Return the queries of other views of a recording's messages; "" where there are none.
+
+    Args:
+        row: of the recording.
+        messages: those that are shown.
+        before: the position before which they begin; None: they begin at a position or a time.
+        format: of payloads.
+        schema: its name, "" for none; None: the service has no schema.
+    """
+    how = {"format": format} if schema is None else {"format": format, "schema": schema}
+    start, end = row["start_position"], row["recorded_position"] or row["start_position"]
+    first = messages[0]["position"] if messages else before or start
+    following = messages[-1]["end_position"] if messages else end
+
+    def query(**where: int) -> str:
+        return "?" + urlencode({**where, **how})
+
+    return {
+        "at": f"?{urlencode(how)}&position=",
+        "oldest": query(position=start) if first > start else "",
+        "older": query(before=first) if first > start else "",
+        "newer": query(position=following) if following < end else "",
+        "newest": query() if row["live"] else query(before=end) if following < end else "",
+        "end": str(following),
+    }
 
 
 def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:

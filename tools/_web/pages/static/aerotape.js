@@ -121,7 +121,8 @@ async function showRates(place) {
     place.className = "none";
     return;
   }
-  const data = [rates.map((rate) => rate.from_ns / 1e9), rates.map((rate) => rate.bytes_per_s)];
+  const last = rates.at(-1);  // it lasts until its end, where a further point is
+  const data = [[...rates.map((rate) => rate.from_ns / 1e9), last.to_ns / 1e9], [...rates, last].map((rate) => rate.bytes_per_s)];
   plot(place, data, {
     label: "bytes/s",
     paths: uPlot.paths.stepped({ align: 1 }),
@@ -176,6 +177,165 @@ async function showStatistics(place) {
   gaps.className = found.gap_count === 0 ? "none" : "failed";
 }
 
+// What `cat` prints: characters that are not printable, as Python has them, are escaped.
+function printable(text) {
+  return text.replace(/[\p{C}\p{Z}]/gu, (character) => {
+    const code = character.codePointAt(0);
+    const named = { 9: "\\t", 10: "\\n", 13: "\\r", 32: " " }[code];
+    const hex = code.toString(16);
+    return named ?? (code < 0x100 ? `\\x${hex.padStart(2, "0")}` : code < 0x10000 ? `\\u${hex.padStart(4, "0")}` : `\\U${hex.padStart(8, "0")}`);
+  });
+}
+
+// JSON whose large numbers keep all digits, where the browser can.
+function parsed(text) {
+  return JSON.parse(text, (_key, value, context) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && context?.source !== undefined ? JSON.rawJSON(context.source) : value);
+}
+
+async function get(url) {
+  const response = await fetch(url);
+  const body = await response.text();
+  if (response.ok) {
+    return parsed(body);
+  }
+  const isJson = response.headers.get("content-type").includes("json");
+  const error = new Error(isJson ? JSON.parse(body).detail : body);
+  error.isFinal = response.status < 500;
+  throw error;
+}
+
+function messagesUrl(table, parameters) {
+  return `${table.dataset.messages}/messages?${new URLSearchParams(parameters)}`;
+}
+
+// Sixteen bytes a line: their offset, in hexadecimal, and as ASCII.
+function dump(hex) {
+  const lines = [];
+  for (let at = 0; at < hex.length; at += 32) {
+    const bytes = hex.slice(at, at + 32).match(/../g);
+    const ascii = bytes.map((byte) => (byte >= "20" && byte < "7f" ? String.fromCharCode(parseInt(byte, 16)) : "."));
+    lines.push(`${(at / 2).toString(16).padStart(8, "0")}  ${bytes.join(" ").padEnd(48)} ${ascii.join("")}`);
+  }
+  return lines.join("\n");
+}
+
+// The bytes of a message, read when they are wanted.
+function addBytes(table, row) {
+  const details = document.createElement("details");
+  const summary = document.createElement("summary");
+  summary.textContent = "bytes";
+  details.append(summary);
+  details.addEventListener("toggle", async () => {
+    if (!details.open || details.childElementCount > 1) {
+      return;
+    }
+    const made = document.createElement("pre");
+    made.className = "bytes";
+    details.append(made);
+    try {
+      const [message] = await get(messagesUrl(table, { position: row.dataset.position, limit: 1, format: "hex", max_payload: table.dataset.max }));
+      made.textContent = dump(message.payload) + (message.is_whole ? "" : "\n…");
+    } catch (error) {
+      made.textContent = error.message;
+    }
+  });
+  row.querySelector(".payload").append(details);
+}
+
+function addMessage(table, message) {
+  const row = table.tBodies[0].insertRow();
+  row.dataset.position = message.position;
+  const link = document.createElement("a");
+  link.href = table.dataset.view + message.position;
+  showNumber(link, message.position);
+  cell(row, "number", "Position", "").append(link);
+  showNumber(cell(row, "number", "Length", ""), message.length);
+  const shown = document.createElement("div");
+  shown.textContent = message.fields ? printable(JSON.stringify(message.fields, null, 1).replace(/\n */g, " ")) : printable(message.payload) + (message.is_whole ? "" : "…");
+  cell(row, "payload", "Payload", "").append(shown);
+  addBytes(table, row);
+}
+
+const FOLLOW_MS = 1000;
+const FOLLOWED = 50;
+const MAX_FOLLOWED = 500;
+
+// New messages are added each second, the newest of them; a button pauses that.
+function follow(table) {
+  const button = document.getElementById("follow");
+  const status = document.getElementById("following");
+  const log = table.closest(".log");
+  let position = Number(table.dataset.follow);
+  let paused = false;
+  let read = performance.now();
+
+  async function step() {
+    const parameters = { position, last: FOLLOWED, format: table.dataset.format, max_payload: table.dataset.max };
+    const found = await get(messagesUrl(table, table.dataset.schema ? { ...parameters, schema: table.dataset.schema } : parameters));
+    if (paused) {
+      return true;
+    }
+    const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    if (found.length === FOLLOWED && found[0].position > position) {
+      const row = table.tBodies[0].insertRow();
+      row.className = "gap";
+      row.insertCell().colSpan = 3;
+      row.cells[0].textContent = `${size(found[0].position - position)} are not shown`;
+    }
+    for (const message of found) {
+      addMessage(table, message);
+    }
+    while (table.tBodies[0].rows.length > MAX_FOLLOWED) {
+      table.tBodies[0].deleteRow(0);
+    }
+    const now = performance.now();
+    if (found.length > 0) {
+      const end = found.at(-1).end_position;
+      status.textContent = `${size(((end - position) * 1000) / (now - read))}/s; of each second the newest ${FOLLOWED} messages`;
+      position = end;
+    } else {
+      const recording = await get(table.dataset.messages);
+      if (!recording.live && position >= (recording.recorded_position ?? 0)) {
+        status.textContent = "The recording is stopped.";
+        button.hidden = true;
+        return false;
+      }
+      status.textContent = "no new message";
+    }
+    read = now;
+    if (isAtEnd) {
+      log.scrollTop = log.scrollHeight;
+    }
+    return true;
+  }
+
+  async function run() {
+    let goesOn = true;
+    try {
+      if (!paused && !document.hidden) {
+        goesOn = await step();
+      }
+    } catch (error) {
+      goesOn = !error.isFinal;  // a refusal stays one, and a browser would ask for a user each second
+      status.textContent = `${error.message}; ${goesOn ? "trying again" : "reload the page"}`;
+      button.hidden = !goesOn;
+    }
+    if (goesOn) {
+      setTimeout(run, FOLLOW_MS);
+    }
+  }
+
+  button.addEventListener("click", () => {
+    paused = !paused;
+    button.textContent = paused ? "Follow" : "Pause";
+    button.setAttribute("aria-pressed", String(!paused));
+    status.textContent = paused ? "paused" : "";
+  });
+  log.scrollTop = log.scrollHeight;
+  setTimeout(run, FOLLOW_MS);
+}
+
 async function send(event) {
   event.preventDefault();
   const form = event.target;
@@ -203,6 +363,14 @@ for (const place of document.querySelectorAll("[data-rates]")) {
 }
 for (const place of document.querySelectorAll("[data-statistics]")) {
   showStatistics(place);
+}
+for (const table of document.querySelectorAll("table[data-messages]")) {
+  for (const row of table.tBodies[0].rows) {
+    addBytes(table, row);
+  }
+  if (table.dataset.follow !== undefined) {
+    follow(table);
+  }
 }
 for (const form of document.querySelectorAll("form[data-path]")) {
   form.addEventListener("submit", send);
