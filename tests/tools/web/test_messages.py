@@ -149,6 +149,12 @@ def test_pages_to_both_sides(stopped: Path, own: CommandLine, page: Any) -> None
         go("tr:nth-child(31) a", 30, 80)
         assert "position=" in page.current_url
         assert text(page, "#follow") == "None"
+        page.get(f"{web.url}recordings/0?position={1 << 40}")
+        assert page.execute_script(ROWS) == []
+        go("#older", 70, 120)
+        page.get(f"{web.url}recordings/0?before=0")
+        assert page.execute_script(ROWS) == []
+        go("#newer", 0, 50)
     assert complaints(page) == []
 
 

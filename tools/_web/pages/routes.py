@@ -218,8 +218,9 @@ def _views(
     """
     how = {"format": format} if schema is None else {"format": format, "schema": schema}
     start, end = row["start_position"], row["recorded_position"] or row["start_position"]
-    first = messages[0]["position"] if messages else before or start
-    following = messages[-1]["end_position"] if messages else end
+    place = end if before is None else max(min(before, end), start)
+    first = messages[0]["position"] if messages else place
+    following = messages[-1]["end_position"] if messages else place
 
     def query(**where: int) -> str:
         return "?" + urlencode({**where, **how})
