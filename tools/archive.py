@@ -99,8 +99,9 @@ def run(args: argparse.Namespace) -> int:
     except StoppedError:
         return EXIT_OK
     manager = ServiceManager(os.environ)
-    with archive, _web_service(archive, args) as web:
+    with archive, contextlib.ExitStack() as exits:
         _print_ready(archive, args)
+        web = exits.enter_context(_web_service(archive, args))
         manager.ready(f"recording into {archive.archive_dir}")
         while not stop.wait(manager.interval_s(_CHECK_INTERVAL_S)):
             if not archive.is_running:
@@ -130,6 +131,7 @@ def _web_service(
     files = {"--users": archive.config.users_file, "--retention": archive.config.retention_file}
     for option, path in files.items():
         options += [option, str(path)] if path is not None else []
+    options += ["--json"] if args.json else []
     return WebChild([str(archive.archive_dir), *options])
 
 

@@ -22,6 +22,7 @@ from aerotape.protocol import NULL_VALUE
 from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._web.address import check_web_service, web_address
+from aerotape.tools._web.proxies import network, root_path
 
 if TYPE_CHECKING:
     from aerotape.clients import ArchiveClient
@@ -50,6 +51,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a name by which the service is reached (repeatable)",
+    )
+    parser.add_argument(
+        "--root-path",
+        metavar="PREFIX",
+        type=root_path,
+        default="",
+        help="the prefix, such as /tape, that a reverse proxy removes from the paths of requests",
+    )
+    parser.add_argument(
+        "--trusted-proxy",
+        metavar="ADDRESS",
+        action="append",
+        type=network,
+        default=[],
+        help="a reverse proxy, or a network of them, whose header X-Forwarded-Prefix is the prefix "
+        "(repeatable)",
     )
     parser.add_argument("--certificate", metavar="FILE", type=Path, help="TLS certificate, PEM")
     parser.add_argument("--key", metavar="FILE", type=Path, help="its private key, PEM")
@@ -112,6 +129,8 @@ def run(args: argparse.Namespace) -> int:
         allow_changes=args.allow_changes,
         retention=args.retention,
         schemas=args.schema,
+        root_path=args.root_path,
+        trusted_proxies=args.trusted_proxy,
     )
     if not args.directory.is_dir():
         raise ConfigurationError(f"{args.directory} is not a directory", "DIR")

@@ -42,3 +42,13 @@ def resize(driver: Any, width: int, height: int) -> None:
     """Show pages in this size, as on a telephone."""
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def text(driver: Any, selector: str) -> str:
+    """Return the text of an element; "None" without one."""
+    return str(driver.execute_script(f"return document.querySelector({selector!r})?.textContent"))
+
+
+def complaints(driver: Any) -> list[str]:
+    """Return what the browser complained of since the last call: scripts, missing files."""
+    return [each["message"] for each in driver.get_log("browser")]

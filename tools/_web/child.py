@@ -19,7 +19,10 @@ _STOP_TIMEOUT_S: Final = 5.0
 
 
 class WebChild(Closing):
-    """`aerotape web` in a process of its own; it ends with this process, however that ends."""
+    """`aerotape web` in a process of its own; it ends with this process, however that ends.
+
+    It prints its address to the standard output of this process, each time that it starts.
+    """
 
     def __init__(self, arguments: Sequence[str]) -> None:
         """Start it, without waiting for it.
@@ -33,9 +36,7 @@ class WebChild(Closing):
         self._start()
 
     def _start(self) -> None:
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
+        self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL)
         self._restart_s = time.monotonic() + _RESTART_PAUSE_S
 
     def restart_if_ended(self) -> None:

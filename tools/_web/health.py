@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from aerotape.counter_keys import CounterType
+from aerotape.formatting import bytes_text
 from aerotape.tools._cli.times import time_text
 from aerotape.tools._web.observed import Snapshot
 from aerotape.tools._web.verification import Verification
@@ -56,7 +57,8 @@ def _driver(snapshot: Snapshot) -> Check:
 
 
 def _storage(snapshot: Snapshot) -> Check:
-    said = f"{snapshot.free_bytes} of {snapshot.total_bytes} bytes are free"
+    free, total = bytes_text(snapshot.free_bytes), bytes_text(snapshot.total_bytes)
+    said = f"{free} of {total} are free"
     if snapshot.value(CounterType.LOW_STORAGE):
         return Check("storage", False, f"{said}: too few to begin a recording")
     return Check("storage", snapshot.free_bytes > 0, said)

@@ -10,6 +10,7 @@ import os
 import resource
 import socket
 import ssl
+import sys
 import threading
 from typing import Final
 
@@ -82,6 +83,7 @@ def serve(
     scheme = "http" if settings.certificate is None else "https"
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
     emit_line({"event": "ready", "url": url}, f"web service ready: {url}", args)
+    sys.stdout.flush()
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), name="web-server")
     thread.start()

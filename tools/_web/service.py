@@ -17,6 +17,7 @@ from aerotape.codecs.payloads import PayloadSchema
 from aerotape.tools._web import monitoring
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.pages import routes
+from aerotape.tools._web.proxies import Network
 from aerotape.tools._web.rest import entities, ledgers, problems, recordings
 from aerotape.tools._web.rest import retention as retentions
 from aerotape.tools._web.rest.changes import Changes
@@ -25,6 +26,7 @@ from aerotape.tools._web.safety.edge import Edge
 from aerotape.tools._web.safety.hosts import HostGuard
 from aerotape.tools._web.safety.lanes import Lanes
 from aerotape.tools._web.safety.parameters import check_parameters
+from aerotape.tools._web.safety.prefix import Prefix
 from aerotape.tools._web.safety.users import UserGuard
 from aerotape.tools._web.session import ControlSession
 
@@ -46,6 +48,8 @@ class WebSettings:
         allow_changes: whether requests may change the archive.
         retention: the retention policy whose plan is shown; None: none.
         schemas: SBE schemas that payloads can be decoded with, XML or .sbeir.
+        root_path: the prefix of the paths by which a reverse proxy is asked, and which it removes.
+        trusted_proxies: the addresses of proxies that may state another prefix.
     """
 
     host: str
@@ -58,6 +62,8 @@ class WebSettings:
     allow_changes: bool = False
     retention: Path | None = None
     schemas: Sequence[Path] = ()
+    root_path: str = ""
+    trusted_proxies: Sequence[Network] = ()
 
 
 @asynccontextmanager
@@ -82,7 +88,11 @@ def create_app(
         SchemaError: a schema is invalid.
     """
     names = (settings.host, *settings.allowed_hosts)
-    middleware = [Middleware(Edge), Middleware(HostGuard, names=names)]
+    middleware = [
+        Middleware(Edge),
+        Middleware(Prefix, prefix=settings.root_path, trusted=settings.trusted_proxies),
+        Middleware(HostGuard, names=names),
+    ]
     if settings.users is not None:
         middleware.append(Middleware(UserGuard, path=settings.users))
     middleware.append(Middleware(Lanes))

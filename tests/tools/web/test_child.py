@@ -9,7 +9,9 @@ import signal
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import pytest
 from support.daemon.command_line import aerotape
 from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive
@@ -39,7 +41,7 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def is_ready(port: int) -> bool:
+def is_ready(port: int | None) -> bool:
     try:
         with urllib.request.urlopen(f"http://localhost:{port}/readyz", timeout=5) as response:
             return bool(response.status == 200)
@@ -63,6 +65,23 @@ def started(folder: Path, aeron_dir: Path, port: int) -> WithWeb:
     archive = WithWeb(folder / "archive", aeron_dir, properties=properties)
     archive.port = port
     return archive
+
+
+def test_its_address_is_printed(
+    tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the archive's own line, and again when it is started again, to a pipe too."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    with started(tmp_path, aeron_dir, 0) as archive:
+        urls = []
+        for _ in range(2):
+            line = json.loads(archive.process.receive(60))
+            assert line["event"] == "ready"
+            urls.append(line["url"])
+            await_true(lambda: is_ready(urlsplit(urls[-1]).port))
+            [child] = children(archive.process.pid)
+            os.kill(child, signal.SIGKILL)
+        assert all(url.startswith("http://127.0.0.1:") for url in urls)
 
 
 def test_it_is_restarted_and_ends_with_the_archive(

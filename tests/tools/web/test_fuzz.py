@@ -74,7 +74,8 @@ def web() -> Iterator[WebService]:
             publication.close()
         with client.entities("orders") as entities:
             entities.append("a", [Event(1, b"{}", "json")])
-        options = ("--allow-changes", "--allowed-host", "tape.example")
+        options = ["--allow-changes", "--allowed-host", "tape.example"]
+        options += ["--trusted-proxy", "127.0.0.1"]
         with WebService(CommandLine(served), served.archive_dir, *options) as service:
             yield service
 

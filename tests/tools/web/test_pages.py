@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from support import browser as browsers
+from support.browser import complaints, text
 from support.builders.held_recordings import add_recording
 from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine
@@ -20,27 +22,15 @@ from support.web import WebService
 
 import aerotape
 from aerotape.codecs.entity.actions import Event
+from aerotape.formatting import printable
 
 pytestmark = pytest.mark.skipif(not browsers.IS_INSTALLED, reason="chromium is not installed")
 PATHS = (
     *("", "recordings", "ledgers", "entities", "replays", "sessions", "retention", "counters"),
     *("errors", "api"),
 )
-HOSTILE = b"<script>document.title='hostile'</script><img src=x onerror=alert(1)>\x1b[2J"
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Any]:
-    with browsers.browser() as started:
-        yield started
-
-
-@pytest.fixture
-def page(driver: Any) -> Iterator[Any]:
-    """A browser, without a page."""
-    yield driver
-    driver.get("about:blank")
-    driver.get_log("browser")
+MESSAGE = b'{"instrument": "ESZ6", "price": 5120.25, "size": 3}'.ljust(200)
+HOSTILE = b"<script>document.title='hostile'</script><img src=x onerror=alert(1)>\x1b[2J\0\n"
 
 
 @pytest.fixture
@@ -61,7 +51,7 @@ def published(cli: CommandLine, client: aerotape.ArchiveClient, stream_id: int) 
 
         def publish() -> None:
             while not stop.wait(0.01):
-                publication.send(bytes(200))
+                publication.send(MESSAGE)
 
         thread = threading.Thread(target=publish)
         thread.start()
@@ -72,15 +62,6 @@ def published(cli: CommandLine, client: aerotape.ArchiveClient, stream_id: int) 
             thread.join()
             publication.close()
             client.await_signal(aerotape.RecordingSignal.STOP)
-
-
-def text(page: Any, selector: str) -> str:
-    return str(page.execute_script(f"return document.querySelector({selector!r})?.textContent"))
-
-
-def complaints(page: Any) -> list[str]:
-    """Return what the browser complained of since the last call: scripts, missing files."""
-    return [each["message"] for each in page.get_log("browser") if "favicon" not in each["message"]]
 
 
 def test_live_figures(
@@ -103,10 +84,11 @@ def test_a_recording_and_a_hostile_payload(
 ) -> None:
     """What a stream has is text; the plot is drawn; each view has a URL."""
     with published(cli, client, 7202) as recording_id:
-        await_true(lambda: client.recording_position(recording_id) > 20_000)
+        # A plot of rates needs two seconds, and there are at most 100 messages a second.
+        await_true(lambda: client.recording_position(recording_id) > 80_000)
     page.get(f"{web.url}recordings/{recording_id}")
     assert page.title == f"Recording {recording_id} · aerotape"
-    assert text(page, ".payload") == HOSTILE.decode()
+    assert text(page, ".payload > div") == printable(HOSTILE.decode())
     assert page.execute_script("return document.querySelectorAll('.payload div *').length") == 0
     if cli.archive.kind == "aerotape":
         await_true(lambda: text(page, "#rates canvas") == "")
@@ -116,11 +98,11 @@ def test_a_recording_and_a_hostile_payload(
         lambda: text(page, "#lengths canvas") == "" and "median 200 B" in text(page, "#gaps")
     )
     assert f"longest {max(len(HOSTILE), 200)} B; no gap." in text(page, "#gaps")
-    page.execute_script("document.querySelector('a[rel=next]').click()")
+    page.execute_script("document.querySelector('#newer').click()")
     await_true(lambda: "position=" in page.current_url)
     assert int(text(page, ".messages td a")) > 0
     page.get(f"{web.url}recordings/{recording_id}?format=hex")
-    assert text(page, ".payload") == HOSTILE.hex()
+    assert text(page, ".payload > div") == HOSTILE.hex()
     assert complaints(page) == []
 
 
@@ -141,8 +123,10 @@ def test_pictures(
         await_true(lambda: text(page, rate).endswith("/s"))
         page.save_screenshot(str(folder / "web-overview.png"))
         await_true(lambda: client.recording_position(recording_id) > 100_000)
+        browsers.resize(page, 1100, 1000)
         page.get(f"{web.url}recordings/{recording_id}")
         await_true(lambda: text(page, "#rates") != "" or text(page, "#rates canvas") == "")
+        await_true(lambda: text(page, "#following") != "")
         page.save_screenshot(str(folder / "web-recording.png"))
     browsers.resize(page, 1200, 900)
     assert (folder / "web-recording.png").stat().st_size > 10_000
@@ -185,6 +169,58 @@ def test_every_page_in_every_look(
     assert complaints(page) == []
     page.get(f"{web.url}recordings/4711")
     assert "4711" in text(page, ".failed")
+
+
+def test_failed_checks_are_red(cli: CommandLine, page: Any, tmp_path: Path) -> None:
+    """The mark before them, too; bytes have a unit."""
+    add_recording(tmp_path, [], now_ns=1)
+    with WebService(cli, tmp_path) as web:
+        page.get(web.url)
+        script = "return getComputedStyle(document.querySelector(arguments[0]), '::before')"
+        colours = {
+            page.execute_script(f"{script}.color", f"[data-check={check}]")
+            for check in ("archive", "storage")
+        }
+        assert len(colours) == 2
+        failed = page.execute_script(f"{script}.color", "[data-check=archive]")
+        text_colour = "return getComputedStyle(document.querySelector('.checks .failed')).color"
+        assert failed == page.execute_script(text_colour)
+        assert page.execute_script(f"{script}.content", "[data-check=archive]") == '"✗ "'
+        assert re.fullmatch(
+            r"[0-9.]+ [KMGTP]iB of .* are free", text(page, "[data-check=storage] span")
+        )
+
+
+def test_rows_are_cards_on_a_telephone(cli: CommandLine, page: Any, tmp_path: Path) -> None:
+    """The channel has the whole width, and each value its title."""
+    channel = "aeron:udp?endpoint=224.0.1.1:40456|interface=192.168.0.0/16|alias=" + "a" * 60
+    add_recording(tmp_path, [1], now_ns=10**18, channel=channel)
+    with WebService(cli, tmp_path) as web:
+        browsers.resize(page, 400, 800)
+        try:
+            page.get(f"{web.url}recordings")
+            width = "return document.querySelector('td.channel').clientWidth"
+            assert page.execute_script(width) > 300
+            title = "return getComputedStyle(document.querySelector('td.channel'), '::before')"
+            assert "Channel" in page.execute_script(f"{title}.content")
+            page.get(f"{web.url}recordings/0")
+            await_true(lambda: text(page, "#lengths canvas") == "")
+            wide = "return document.documentElement.scrollWidth"
+            assert page.execute_script(wide) <= 400
+        finally:
+            browsers.resize(page, 1200, 900)
+    assert complaints(page) == []
+
+
+def test_no_page_has_control_characters(
+    cli: CommandLine, client: aerotape.ArchiveClient, web: WebService
+) -> None:
+    """HTML does not have them, however a payload does."""
+    with published(cli, client, 7206) as recording_id:
+        await_true(lambda: client.recording_position(recording_id) > 1_000)
+    shown = web.get(f"/recordings/{recording_id}").text
+    assert "\\x1b[2J\\x00\\n" in shown
+    assert set(re.findall(r"[\x00-\x1f\x7f-\x9f]", shown)) <= {"\n"}
 
 
 def test_requests_can_be_tried(web: WebService, page: Any) -> None:

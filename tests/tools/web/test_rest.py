@@ -97,6 +97,8 @@ def test_recordings(cli: CommandLine, web: WebService, client: package.ArchiveCl
     rates = web.get(f"{path}/rates?bins=4").json
     if cli.archive.kind == "aerotape":
         assert rates[-1]["to_position"] == descriptor.stop_position
+        lasts_ns = [each["to_ns"] - each["from_ns"] for each in rates]
+        assert len(rates) == 1 or min(lasts_ns) >= 1_000_000_000
     else:
         assert rates == []
 

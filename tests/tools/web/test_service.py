@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import subprocess
 import time
@@ -170,6 +171,37 @@ def test_a_removed_user_is_refused(cli: CommandLine, users: Path, tmp_path: Path
         aerotape("users", users, "add", "bob", "--secret-file", tmp_path / "secret")
         aerotape("users", users, "remove", "alice")
         await_true(lambda: web.get("/metrics", Authorization=right).status == 401, 10)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("remove", "alice"), ("add", "alice", "--role", "record"), ("add", "alice")],
+    ids=["removed", "another role", "another secret"],
+)
+def test_the_stream_of_a_changed_user_ends(
+    cli: CommandLine, users: Path, tmp_path: Path, change: tuple[str, ...]
+) -> None:
+    """Changes of other users do not end it, and a new stream is checked as any request is."""
+    secret = tmp_path / "secret"
+    right = basic("alice", "wonderland")
+    with WebService(cli, cli.archive.archive_dir, "--users", users) as web:
+        url = urlsplit(web.url)
+        made = http.client.HTTPConnection(url.netloc, timeout=60)
+        made.request("GET", "/live", headers={"Authorization": right})
+        stream = made.getresponse()
+        assert stream.status == 200
+        assert stream.readline().startswith(b"data:")
+        aerotape("users", users, "add", "bob", "--secret-file", secret, "--iterations", 4096)
+        # The file is read again at most every half second, and an event is sent each second.
+        assert sum(stream.readline().startswith(b"data:") for _ in range(8)) == 4
+        if change == ("add", "alice"):
+            secret.write_text("looking-glass\n")
+        options = ("--secret-file", secret, "--iterations", 4096) if change[0] == "add" else ()
+        aerotape("users", users, *change, *options)
+        assert any(stream.readline() == b"" for _ in range(60))
+        made.close()
+        status = 200 if "--role" in change else 401
+        assert web.get("/metrics", Authorization=right).status == status
 
 
 def test_many_readers_cost_what_one_does(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ COMMANDS: Final = {
         "event archive_id archive_dir aeron_dir control_channel control_stream_id "
         "local_control_channel local_control_stream_id"
     ),
+    "archive --http": "event url",
     "archive --print-config": "name value=int|str origin default",
     "bench": "aerotape python machine processors dir measurements",
     "cat": "{message}",

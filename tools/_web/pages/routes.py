@@ -21,14 +21,16 @@ from starlette.types import ASGIApp
 
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
-from aerotape.formatting import bytes_text
+from aerotape.formatting import bytes_text, printable
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
-from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables, time_of
+from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_of
+from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
 from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.problems import status_of
 from aerotape.tools._web.rest.recordings import MAX_INT64, Format, Reading, Sort, listed, row_of
 from aerotape.tools._web.rest.retention import Retention
+from aerotape.tools._web.safety.users import is_admitted
 from aerotape.tools._web.session import ControlSession
 
 _INT32: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
@@ -51,10 +53,13 @@ def router(
     routes = APIRouter(include_in_schema=False)
     templates = Jinja2Templates(_FOLDER / "templates")
     templates.env.undefined = StrictUndefined
-    templates.env.filters |= {"size": bytes_text, "time": time_of}
+    templates.env.finalize = safe
+    templates.env.filters |= {"size": bytes_text, "time": time_of, "grouped": grouped}
+    templates.env.filters |= {"fields": fields_text, "printable": printable}
 
     def page(request: Request, name: str, active: str, **context: Any) -> Response:
-        context |= {"active": active, "directory": str(observed.directory)}
+        root = request.scope["root_path"]
+        context |= {"active": active, "directory": str(observed.directory), "root": root}
         return templates.TemplateResponse(request, name, context)
 
     def failed(request: Request, active: str, error: AerotapeError) -> Response:
@@ -85,7 +90,7 @@ def router(
     @routes.get("/live")
     async def live(request: Request) -> Response:
         async def events() -> AsyncIterator[str]:
-            while not await request.is_disconnected():
+            while not await request.is_disconnected() and await is_admitted(request):
                 snapshot = await run_in_threadpool(observed.snapshot)
                 yield f"data: {json.dumps(_live(snapshot))}\n\n"
                 await asyncio.sleep(_LIVE_INTERVAL_S)
@@ -140,16 +145,20 @@ def router(
         request: Request,
         recording_id: int,
         position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        before: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
         format: Format = "text",
-        schema: str = "",
+        schema: str | None = None,
         from_time: str = "",
     ) -> Response:
+        if schema is None:  # the form has "" for none
+            schema = next(iter(reading.schemas)) if len(reading.schemas) == 1 else ""
         try:
             row = reading.recording(recording_id)
             segments = list(islice(reading.segments(recording_id), _SEGMENTS + 1))
             notes = reading.damage(recording_id)
         except AerotapeError as error:
             return failed(request, "/recordings", error)
+        follows = row["live"] and position is None and before is None and not from_time
         problem, messages = "", []
         try:
             with building():
@@ -160,6 +169,8 @@ def router(
                     format,
                     schema or None,
                     from_time=from_time or None,
+                    to_position=before,
+                    last=_MESSAGES if follows or before is not None else None,
                     max_payload=MAX_TEXT,
                 ):
                     messages.append(each)
@@ -175,7 +186,10 @@ def router(
             notes=notes,
             messages=messages,
             problem=problem,
-            position=row["start_position"] if position is None else position,
+            follows=follows,
+            views=_views(row, messages, before, format, schema if reading.schemas else None),
+            max_payload=MAX_TEXT,
+            position=position,
             format=format,
             schema=schema,
             schemas=list(reading.schemas),
@@ -184,6 +198,41 @@ def router(
 
     add_tables(routes, page, observed, session, retention)
     return routes
+
+
+def _views(
+    row: dict[str, Any],
+    messages: list[dict[str, Any]],
+    before: int | None,
+    format: Format,
+    schema: str | None,
+) -> dict[str, str]:
+    """Return the queries of other views of a recording's messages; "" where there are none.
+
+    Args:
+        row: of the recording.
+        messages: those that are shown.
+        before: the position before which they begin; None: they begin at a position or a time.
+        format: of payloads.
+        schema: its name, "" for none; None: the service has no schema.
+    """
+    how = {"format": format} if schema is None else {"format": format, "schema": schema}
+    start, end = row["start_position"], row["recorded_position"] or row["start_position"]
+    place = end if before is None else max(min(before, end), start)
+    first = messages[0]["position"] if messages else place
+    following = messages[-1]["end_position"] if messages else place
+
+    def query(**where: int) -> str:
+        return "?" + urlencode({**where, **how})
+
+    return {
+        "at": f"?{urlencode(how)}&position=",
+        "oldest": query(position=start) if first > start else "",
+        "older": query(before=first) if first > start else "",
+        "newer": query(position=following) if following < end else "",
+        "newest": query() if row["live"] else query(before=end) if following < end else "",
+        "end": str(following),
+    }
 
 
 def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:

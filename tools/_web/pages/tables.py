@@ -9,9 +9,9 @@ from fastapi import APIRouter, HTTPException, Request, Response
 
 from aerotape.counter_keys import CounterType, key_fields
 from aerotape.errors import AerotapeError
-from aerotape.tools._cli.times import time_text
 from aerotape.tools._entity.read import event_text
 from aerotape.tools._web.observed import ObservedArchive, lag
+from aerotape.tools._web.pages.formats import time_of
 from aerotape.tools._web.rest.entities import read_journal
 from aerotape.tools._web.rest.ledgers import unsigned
 from aerotape.tools._web.rest.retention import Retention
@@ -59,7 +59,7 @@ def add_tables(
             ]
         except AerotapeError as error:
             problem = str(error)
-        columns = ("Ledger:", "Type", "State", "LAP:", "LAC:", "Unconfirmed bytes:")
+        columns = ("Ledger:", "Type", "State", "LAP:", "LAC:", "Unconfirmed:B")
         form = [("Scope", "scope", scope)]
         return _table(page, request, "/ledgers", "Ledgers", columns, rows, problem, form)
 
@@ -97,7 +97,7 @@ def add_tables(
         ]
         count = snapshot.value(CounterType.REPLAY_SESSIONS) or 0
         note = f"{count} in progress; not shown: {max(count - len(rows), 0)}"
-        columns = ("Recording:", "Channel", "Stream:", "Session:", "Position:", "Lag bytes:")
+        columns = ("Recording:", "Channel", "Stream:", "Session:", "Position:", "Lag:B")
         return _table(page, request, "/replays", "Replays", columns, rows, note=note)
 
     @routes.get("/retention")
@@ -118,7 +118,7 @@ def add_tables(
             note = "; ".join(map(str, found.retained))
         except AerotapeError as error:
             problem = str(error)
-        columns = ("Recording:", "Deleted before:", "Segment files:", "Bytes:", "Reasons")
+        columns = ("Recording:", "Deleted before:", "Segment files:", "Size:B", "Reasons")
         title = "Retention: what would be deleted now"
         return _table(page, request, "/retention", title, columns, rows, problem, note=note)
 
@@ -182,10 +182,12 @@ def _table(
 ) -> Response:
     """Return a page with a table.
 
-    The titles of columns of numbers end with a colon. The form has a label, name and value for each
-    field.
+    The titles of columns of numbers end with a colon, of bytes with `:B`. The form has a label,
+    name and value for each field.
     """
-    shown = [{"title": name.rstrip(":"), "number": name.endswith(":")} for name in columns]
+    kinds = {"": "text", ":": "number", ":B": "bytes"}
+    parts = [name.partition(":") for name in columns]
+    shown = [{"title": title, "kind": kinds[colon + kind]} for title, colon, kind in parts]
     if len(rows) > _MAX_TABLE_ROWS:
         note = "; ".join(filter(None, (note, f"the first {_MAX_TABLE_ROWS} of {len(rows)} rows")))
         rows = rows[:_MAX_TABLE_ROWS]
@@ -209,7 +211,3 @@ def shortened(text: str) -> str:
 
 def _plain(value: int | None) -> str:
     return "" if value is None else str(value)
-
-
-def time_of(timestamp_ms: int) -> str:
-    return "" if timestamp_ms < 0 else time_text(timestamp_ms)

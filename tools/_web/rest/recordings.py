@@ -31,10 +31,12 @@ from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools.messages._printing import decoded, message_row
 
 MAX_ROWS: Final = 1_000
+_DEFAULT_ROWS: Final = 100
 _MAX_PAYLOAD: Final = 1 << 16
 _MAX_BYTES: Final = 8 << 20
 _WINDOW: Final = 256 << 10
 _MAX_BINS: Final = 2_000
+_MIN_BIN_NS: Final = 1_000_000_000
 _MAX_SCANNED: Final = 64 << 20
 Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
 Format = Literal["text", "hex", "base64"]
@@ -127,6 +129,8 @@ class Reading:
         schema: str | None = None,
         *,
         from_time: str | None = None,
+        to_position: int | None = None,
+        last: int | None = None,
         max_payload: int = _MAX_PAYLOAD,
     ) -> Iterator[dict[str, Any]]:
         """Iterate over messages that begin at a position or later; at most 8 MiB are read.
@@ -142,6 +146,8 @@ class Reading:
             format: of payloads.
             schema: the name of a schema.
             from_time: the time.
+            to_position: messages that begin there or later are left out, bytes; None: none.
+            last: only the newest of these, so many; None: from the first one on.
             max_payload: the most bytes of a payload that are shown.
 
         Raises:
@@ -156,7 +162,13 @@ class Reading:
         begin = found.start_position if position is None else position
         if from_time is not None:
             begin = max(begin, found.time_index.position_from(parse_time(from_time, "from_time")))
-        end = min(begin + _MAX_BYTES, found.recorded_position)
+        end = found.recorded_position
+        if to_position is not None:
+            end = min(end, to_position)
+        if last is None:
+            end = min(begin + _MAX_BYTES, end)
+        else:
+            begin = _begin_of_newest(found, max(begin, end - _MAX_BYTES), end, last)
         for each in islice(_in_windows(found, begin, end), limit):
             shown, is_whole = _shown(each.payload, format, max_payload)
             row = {**message_row(each), "payload": shown, "is_whole": is_whole}
@@ -198,7 +210,14 @@ class Reading:
     ) -> list[dict[str, Any]]:
         """Return bytes a second in equal parts of a time; empty without a time index.
 
-        Between two points of the time index the rate is taken to be constant.
+        Between two points of the time index the rate is taken to be constant. So parts that are
+        not much longer than its interval would show the interval, not the stream.
+
+        Args:
+            recording_id: the recording.
+            bins: the number of parts; fewer, but one, if they were shorter than a second.
+            from_ns: the begin, epoch nanoseconds; None: that of the recording.
+            to_ns: the end; None: that of the recording.
         """
         found = self.opened(recording_id)
         index = found.time_index
@@ -206,8 +225,8 @@ class Reading:
             return []
         begin = index.points[0].time_ns if from_ns is None else from_ns
         end = _end_ns(found) if to_ns is None else to_ns
-        width = max((end - begin) // bins, 1)
-        edges = [min(begin + width * n, end) for n in range(bins + 1)]
+        bins = max(min(bins, (end - begin) // _MIN_BIN_NS), 1)
+        edges = [begin + (end - begin) * n // bins for n in range(bins + 1)]
         positions = [_position_at(index, edge, end) for edge in edges]
         return [
             {
@@ -215,11 +234,19 @@ class Reading:
                 "to_ns": edges[n + 1],
                 "from_position": positions[n],
                 "to_position": positions[n + 1],
-                "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / width,
+                "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / (edges[n + 1] - edges[n]),
             }
             for n in range(bins)
             if edges[n + 1] > edges[n]
         ]
+
+
+def _begin_of_newest(recording: Recording, begin: int, end: int, count: int) -> int:
+    """Return where the last messages that begin in a range begin; its end if there are none."""
+    if begin >= end:
+        return end
+    first = next(recording.messages(begin, end, last=count), None)
+    return end if first is None else first.position
 
 
 def _in_windows(recording: Recording, begin: int, end: int) -> Iterator[Message]:
@@ -343,12 +370,29 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     def messages(
         recording_id: int,
         position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
-        limit: Limit = 100,
+        to_position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        last: Annotated[
+            int | None, Query(ge=1, le=MAX_ROWS, description="only the newest of these")
+        ] = None,
+        limit: Annotated[int | None, Query(ge=1, le=MAX_ROWS, description="100, or last")] = None,
         format: Format = "text",
         schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
         from_time: Annotated[str | None, Query(description="ISO 8601, or a number")] = None,
+        max_payload: Annotated[
+            int, Query(ge=1, le=_MAX_PAYLOAD, description="bytes of each that are shown")
+        ] = _MAX_PAYLOAD,
     ) -> Response:
-        rows = reading.messages(recording_id, position, limit, format, schema, from_time=from_time)
+        rows = reading.messages(
+            recording_id,
+            position,
+            limit or last or _DEFAULT_ROWS,
+            format,
+            schema,
+            from_time=from_time,
+            to_position=to_position,
+            last=last,
+            max_payload=max_payload,
+        )
         with building():
             return answer(map(row_text, _up_to_damage(rows)))
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -39,8 +40,7 @@ _BUSY: Final = f"{MAX_QUEUED_SECRETS} other secrets are to be checked first: try
 class UserGuard:
     """Refuses requests without a user of the file.
 
-    Others have it in `request.state.user`, and in `request.state.is_admitted` an asynchronous
-    function that returns whether it is still in the file as it was.
+    Others have it in `request.state.user`; `is_admitted` returns whether it still may read.
     """
 
     def __init__(self, app: ASGIApp, path: Path) -> None:
@@ -75,12 +75,7 @@ class UserGuard:
                 response = PlainTextResponse("a user of the archive is required\n", 401, _CHALLENGE)
                 await response(scope, receive, send)
                 return
-            admitted = user
-
-            async def is_admitted() -> bool:
-                return (await self._current()).get(admitted.name) == admitted
-
-            scope.setdefault("state", {}).update(user=user, is_admitted=is_admitted)
+            scope.setdefault("state", {}).update(user=user, current_users=self._current)
         await self._app(scope, receive, send)
 
     async def _current(self) -> Users:
@@ -125,6 +120,12 @@ class UserGuard:
         while len(self._checks) > _MAX_KNOWN:
             self._checks.popitem(last=False)
         return check
+
+
+async def is_admitted(request: Request) -> bool:
+    """Whether the user of a request is in the file as it was; true if the service has no users."""
+    user: User | None = getattr(request.state, "user", None)
+    return user is None or (await request.state.current_users()).get(user.name) == user
 
 
 def parse_credentials(authorization: str) -> tuple[str, bytes] | None:

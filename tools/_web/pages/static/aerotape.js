@@ -1,6 +1,7 @@
 "use strict";
 // Live figures of the overview, plots, and requests to try. Every text is set as text, never as HTML.
 
+const ROOT = document.documentElement.dataset.root;  // the prefix of paths behind a proxy
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 function size(bytes) {
@@ -9,11 +10,42 @@ function size(bytes) {
     bytes /= 1024;
     unit += 1;
   }
-  return `${unit === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${UNITS[unit]}`;
+  return `${unit === 0 ? Math.round(bytes) : Number(bytes.toFixed(1))} ${UNITS[unit]}`;
 }
 
-function cell(row, name, text) {
+// A number with narrow spaces between groups of digits.
+function spaced(number) {
+  return number.toLocaleString("en").replaceAll(",", "\u202f");
+}
+
+// As formats.py has it: groups that are apart by style, so that the number is copied without separators.
+function showNumber(place, number) {
+  const [first, ...groups] = spaced(number).split("\u202f");
+  place.replaceChildren(first, ...groups.map((digits) => {
+    const group = document.createElement("span");
+    group.className = "group";
+    group.textContent = digits;
+    return group;
+  }));
+}
+
+const DAY_S = 86400;
+
+// ISO 8601 in UTC, as the tables have it: a date at the first mark and where a day begins, else the time of day.
+function times(_plot, marks, _axis, _space, increment) {
+  return marks.map((seconds, index) => {
+    const [date, time] = new Date(seconds * 1000).toISOString().split("T");
+    const clock = time.slice(0, increment < 1 ? 12 : increment < 60 ? 8 : 5);
+    if (increment >= DAY_S) {
+      return date;
+    }
+    return index === 0 || seconds % DAY_S === 0 ? `${clock}\n${date}` : clock;
+  });
+}
+
+function cell(row, name, label, text) {
   const made = row.insertCell();
+  made.dataset.label = label;
   made.className = name;
   made.textContent = text;
   return made;
@@ -22,7 +54,10 @@ function cell(row, name, text) {
 function showLive(table) {
   const body = table.tBodies[0];
   let last = null;
-  const events = new EventSource("/live");
+  const events = new EventSource(`${ROOT}/live`);
+  events.onerror = () => {  // after an end the browser connects again; after a refusal it does not
+    document.getElementById("stale").hidden = events.readyState !== EventSource.CLOSED;
+  };
   events.onmessage = (event) => {
     const state = JSON.parse(event.data);
     const before = new Map(last ? last.recordings.map((each) => [each.recording_id, each]) : []);
@@ -35,16 +70,16 @@ function showLive(table) {
         row = body.insertRow();
         row.dataset.id = each.recording_id;
         const link = document.createElement("a");
-        link.href = `/recordings/${each.recording_id}`;
+        link.href = `${ROOT}/recordings/${each.recording_id}`;
         link.textContent = each.recording_id;
-        cell(row, "number", "").append(link);
-        cell(row, "channel", each.channel);
-        cell(row, "number", each.stream_id);
-        cell(row, "number position", "");
-        cell(row, "number rate", "–");
+        cell(row, "number", "Id", "").append(link);
+        cell(row, "channel", "Channel", each.channel);
+        cell(row, "number", "Stream", each.stream_id);
+        cell(row, "number position", "Position", "");
+        cell(row, "number rate", "Rate", "–");
       }
       rows.delete(each.recording_id);
-      row.querySelector(".position").textContent = each.position;
+      showNumber(row.querySelector(".position"), each.position);
       const previous = before.get(each.recording_id);
       if (previous !== undefined && seconds > 0) {
         const rate = Math.max(each.position - previous.position, 0) / seconds;
@@ -63,10 +98,10 @@ function showLive(table) {
       item.className = check.ok ? "ok" : "failed";
       item.querySelector("span").textContent = check.found;
     }
-    document.getElementById("recordings").textContent = state.count;
+    showNumber(document.getElementById("recordings"), state.count);
     document.getElementById("live").textContent = state.recordings.length;
     document.getElementById("free").textContent = size(state.free_bytes);
-    document.getElementById("errors").textContent = state.errors;
+    showNumber(document.getElementById("errors"), state.errors);
     last = state;
   };
 }
@@ -79,24 +114,39 @@ async function showRates(place) {
     place.className = "none";
     return;
   }
-  const data = [rates.map((rate) => rate.from_ns / 1e9), rates.map((rate) => rate.bytes_per_s)];
+  if (rates.length === 1) {
+    const [only] = rates;
+    const ms = Number(((only.to_ns - only.from_ns) / 1e6).toPrecision(3));
+    place.textContent = `${size(only.to_position - only.from_position)} in ${spaced(ms)} ms: too short a time for a plot.`;
+    place.className = "none";
+    return;
+  }
+  const last = rates.at(-1);  // it lasts until its end, where a further point is
+  const data = [[...rates.map((rate) => rate.from_ns / 1e9), last.to_ns / 1e9], [...rates, last].map((rate) => rate.bytes_per_s)];
   plot(place, data, {
     label: "bytes/s",
     paths: uPlot.paths.stepped({ align: 1 }),
     text: (value) => `${size(value)}/s`,
+    increments: Array.from({ length: 51 }, (_each, power) => 2 ** power),
+    x: { values: times },
+    time: (_plot, seconds) => (seconds === null ? "–" : new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+/, "")),
   });
 }
 
-function plot(place, data, { label, paths, text, x = {}, scale = {} }) {
+function plot(place, data, { label, paths, text, increments, x = {}, scale = {}, time = null }) {
   const color = getComputedStyle(place).color;
   const axis = { stroke: color, grid: { stroke: color, width: 0.2 } };
   const options = {
     width: place.clientWidth,
     height: 260,
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
     scales: { x: scale, y: { range: (_plot, _least, greatest) => [0, 1.1 * greatest || 1] } },
-    axes: [{ ...axis, ...x }, { ...axis, size: 90, values: (_plot, values) => values.map(text) }],
-    series: [{}, { label, stroke: "#3b82f6", fill: "#3b82f622", paths }],
-    legend: { show: x.values === undefined },
+    axes: [{ ...axis, ...x }, { ...axis, size: 90, incrs: increments, values: (_plot, values) => values.map(text) }],
+    series: [
+      { label: "UTC", value: time },
+      { label, stroke: "#3b82f6", fill: "#3b82f622", paths, points: { show: false }, value: (_plot, value) => (value === null ? "–" : text(value)) },
+    ],
+    legend: { show: time !== null },
   };
   const made = new uPlot(options, data, place);
   addEventListener("resize", () => made.setSize({ width: place.clientWidth, height: 260 }));
@@ -116,20 +166,180 @@ async function showStatistics(place) {
   plot(place, data, {
     label: "messages",
     paths: uPlot.paths.bars({ size: [0.9, 60] }),
-    text: (value) => value.toLocaleString("en"),
+    text: spaced,
+    increments: Array.from({ length: 15 }, (_each, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat(),
     scale: { time: false, range: [-0.6, buckets.length - 0.4] },
     x: { incrs: [1, 2, 4, 8], values: (_plot, values) => values.map((index) => (buckets[index] ? `${buckets[index].from_bytes} B` : "")) },
   });
-  const shown = found.gaps.slice(0, 20).map((gap) => `${gap.from_position} to ${gap.to_position} (${gap.kind})`);
-  gaps.textContent = `Positions ${found.from_position} to ${found.to_position}: ${found.messages.toLocaleString("en")} messages, median ${found.p50_bytes} B, 99 % up to ${found.p99_bytes} B, longest ${found.max_bytes} B; `
+  const shown = found.gaps.slice(0, 20).map((gap) => `${spaced(gap.from_position)} to ${spaced(gap.to_position)} (${gap.kind})`);
+  gaps.textContent = `Positions ${spaced(found.from_position)} to ${spaced(found.to_position)}: ${spaced(found.messages)} messages, median ${found.p50_bytes} B, 99 % up to ${found.p99_bytes} B, longest ${found.max_bytes} B; `
     + (found.gap_count === 0 ? "no gap." : `${found.gap_count} gaps: ${shown.join(", ")}.`);
   gaps.className = found.gap_count === 0 ? "none" : "failed";
+}
+
+// What `cat` prints: characters that are not printable, as Python has them, are escaped.
+function printable(text) {
+  return text.replace(/[\p{C}\p{Z}]/gu, (character) => {
+    const code = character.codePointAt(0);
+    const named = { 9: "\\t", 10: "\\n", 13: "\\r", 32: " " }[code];
+    const hex = code.toString(16);
+    return named ?? (code < 0x100 ? `\\x${hex.padStart(2, "0")}` : code < 0x10000 ? `\\u${hex.padStart(4, "0")}` : `\\U${hex.padStart(8, "0")}`);
+  });
+}
+
+// JSON whose large numbers keep all digits, where the browser can.
+function parsed(text) {
+  return JSON.parse(text, (_key, value, context) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && context?.source !== undefined ? JSON.rawJSON(context.source) : value);
+}
+
+async function get(url) {
+  const response = await fetch(url);
+  const body = await response.text();
+  if (response.ok) {
+    return parsed(body);
+  }
+  const isJson = response.headers.get("content-type").includes("json");
+  const error = new Error(isJson ? JSON.parse(body).detail : body);
+  error.isFinal = response.status < 500;
+  throw error;
+}
+
+function messagesUrl(table, parameters) {
+  return `${table.dataset.messages}/messages?${new URLSearchParams(parameters)}`;
+}
+
+// Sixteen bytes a line: their offset, in hexadecimal, and as ASCII.
+function dump(hex) {
+  const lines = [];
+  for (let at = 0; at < hex.length; at += 32) {
+    const bytes = hex.slice(at, at + 32).match(/../g);
+    const ascii = bytes.map((byte) => (byte >= "20" && byte < "7f" ? String.fromCharCode(parseInt(byte, 16)) : "."));
+    lines.push(`${(at / 2).toString(16).padStart(8, "0")}  ${bytes.join(" ").padEnd(48)} ${ascii.join("")}`);
+  }
+  return lines.join("\n");
+}
+
+// The bytes of a message, read when they are wanted.
+function addBytes(table, row) {
+  const details = document.createElement("details");
+  const summary = document.createElement("summary");
+  summary.textContent = "bytes";
+  details.append(summary);
+  details.addEventListener("toggle", async () => {
+    if (!details.open || details.childElementCount > 1) {
+      return;
+    }
+    const made = document.createElement("pre");
+    made.className = "bytes";
+    details.append(made);
+    try {
+      const [message] = await get(messagesUrl(table, { position: row.dataset.position, limit: 1, format: "hex", max_payload: table.dataset.max }));
+      made.textContent = dump(message.payload) + (message.is_whole ? "" : "\n…");
+    } catch (error) {
+      made.textContent = error.message;
+    }
+  });
+  row.querySelector(".payload").append(details);
+}
+
+function addMessage(table, message) {
+  const row = table.tBodies[0].insertRow();
+  row.dataset.position = message.position;
+  const link = document.createElement("a");
+  link.href = table.dataset.view + message.position;
+  showNumber(link, message.position);
+  cell(row, "number", "Position", "").append(link);
+  showNumber(cell(row, "number", "Length", ""), message.length);
+  const shown = document.createElement("div");
+  shown.textContent = message.fields ? printable(JSON.stringify(message.fields, null, 1).replace(/\n */g, " ")) : printable(message.payload) + (message.is_whole ? "" : "…");
+  cell(row, "payload", "Payload", "").append(shown);
+  addBytes(table, row);
+}
+
+const FOLLOW_MS = 1000;
+const FOLLOWED = 50;
+const MAX_FOLLOWED = 500;
+
+// New messages are added each second, the newest of them; a button pauses that.
+function follow(table) {
+  const button = document.getElementById("follow");
+  const status = document.getElementById("following");
+  const log = table.closest(".log");
+  let position = Number(table.dataset.follow);
+  let paused = false;
+  let read = performance.now();
+
+  async function step() {
+    const parameters = { position, last: FOLLOWED, format: table.dataset.format, max_payload: table.dataset.max };
+    const found = await get(messagesUrl(table, table.dataset.schema ? { ...parameters, schema: table.dataset.schema } : parameters));
+    if (paused) {
+      return true;
+    }
+    const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    if (found.length === FOLLOWED && found[0].position > position) {
+      const row = table.tBodies[0].insertRow();
+      row.className = "gap";
+      row.insertCell().colSpan = 3;
+      row.cells[0].textContent = `${size(found[0].position - position)} are not shown`;
+    }
+    for (const message of found) {
+      addMessage(table, message);
+    }
+    while (table.tBodies[0].rows.length > MAX_FOLLOWED) {
+      table.tBodies[0].deleteRow(0);
+    }
+    const now = performance.now();
+    if (found.length > 0) {
+      const end = found.at(-1).end_position;
+      status.textContent = `${size(((end - position) * 1000) / (now - read))}/s; of each second the newest ${FOLLOWED} messages`;
+      position = end;
+    } else {
+      const recording = await get(table.dataset.messages);
+      if (!recording.live && position >= (recording.recorded_position ?? 0)) {
+        status.textContent = "The recording is stopped.";
+        button.hidden = true;
+        return false;
+      }
+      status.textContent = "no new message";
+    }
+    read = now;
+    if (isAtEnd) {
+      log.scrollTop = log.scrollHeight;
+    }
+    return true;
+  }
+
+  async function run() {
+    let goesOn = true;
+    try {
+      if (!paused && !document.hidden) {
+        goesOn = await step();
+      }
+    } catch (error) {
+      goesOn = !error.isFinal;  // a refusal stays one, and a browser would ask for a user each second
+      status.textContent = `${error.message}; ${goesOn ? "trying again" : "reload the page"}`;
+      button.hidden = !goesOn;
+    }
+    if (goesOn) {
+      setTimeout(run, FOLLOW_MS);
+    }
+  }
+
+  button.addEventListener("click", () => {
+    paused = !paused;
+    button.textContent = paused ? "Follow" : "Pause";
+    button.setAttribute("aria-pressed", String(!paused));
+    status.textContent = paused ? "paused" : "";
+  });
+  log.scrollTop = log.scrollHeight;
+  setTimeout(run, FOLLOW_MS);
 }
 
 async function send(event) {
   event.preventDefault();
   const form = event.target;
-  let path = form.dataset.path;
+  let path = ROOT + form.dataset.path;
   const query = new URLSearchParams();
   for (const input of form.querySelectorAll("input")) {
     if (input.dataset.in === "path") {
@@ -153,6 +363,14 @@ for (const place of document.querySelectorAll("[data-rates]")) {
 }
 for (const place of document.querySelectorAll("[data-statistics]")) {
   showStatistics(place);
+}
+for (const table of document.querySelectorAll("table[data-messages]")) {
+  for (const row of table.tBodies[0].rows) {
+    addBytes(table, row);
+  }
+  if (table.dataset.follow !== undefined) {
+    follow(table);
+  }
 }
 for (const form of document.querySelectorAll("form[data-path]")) {
   form.addEventListener("submit", send);

@@ -1,0 +1,43 @@
+"""How pages show numbers and text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from aerotape.formatting import printable
+from aerotape.tools._cli.times import time_text
+
+_GROUP: Final = 3
+
+
+def time_of(timestamp_ms: int) -> str:
+    """Return a time; "" if there is none."""
+    return "" if timestamp_ms < 0 else time_text(timestamp_ms)
+
+
+def grouped(value: Any) -> Any:
+    """Return a number whose digits are in groups of three; others as they are.
+
+    The groups are apart by style, so that a copied number has no separators.
+    """
+    if not isinstance(value, int):
+        return value
+    sign, digits = "-" if value < 0 else "", str(abs(value))
+    first = len(digits) % _GROUP or _GROUP
+    groups = [digits[at : at + _GROUP] for at in range(first, len(digits), _GROUP)]
+    return Markup(
+        sign + digits[:first] + "".join(f'<span class="group">{each}</span>' for each in groups)
+    )
+
+
+def fields_text(fields: Any) -> str:
+    """Return the fields of a payload as JSON, in the order of its schema."""
+    return printable(json.dumps(fields, ensure_ascii=False))
+
+
+def safe(value: Any) -> Any:
+    """Return text without control characters other than line ends and tabs, which HTML lacks."""
+    return printable(value, "\n\t") if type(value) is str else value
