@@ -15,7 +15,9 @@ Invariants, checked after each step:
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -77,8 +79,9 @@ class BrokenError(AssertionError):
 # What happens, and how often.
 _DISTURBANCES: Final[dict[str, float]] = {
     "start": 6, "crash": 2, "restart": 4, "partition": 3, "heal": 4, "sync": 4, "back_up": 1,
-    "put_back": 0.5, "wipe": 0.4, "lose_tail": 0.4, "close": 0.4, "replace": 2,
+    "put_back": 0.5, "wipe": 0.4, "lose_tail": 0.4, "close": 0.6, "replace": 8,
 }  # fmt: skip
+_ALWAYS: Final = ("start", "restart", "heal")
 _PROTOCOL: Final[dict[str, float]] = {
     "advance": 12, "follow": 9, "report": 6, "write": 3, "sync": 2, "sync_other": 3,
 }  # fmt: skip
@@ -87,8 +90,25 @@ _PROTOCOL: Final[dict[str, float]] = {
 class Model:
     """One history of a ledger."""
 
-    def __init__(self, seed: int, size: int, quorums: Quorums, *, is_volatile: bool) -> None:
+    def __init__(
+        self,
+        seed: int,
+        size: int,
+        quorums: Quorums,
+        *,
+        is_volatile: bool,
+        disturbances: Mapping[str, float] | None = None,
+    ) -> None:
         self.random = random.Random(seed)
+        if disturbances is None:
+            # Each history has some of the disturbances often, and others never: what they do
+            # together is seldom seen if each has all of them.
+            disturbances = {
+                name: weight if name in _ALWAYS else weight * self.random.choice((0, 0.3, 1, 5))
+                for name, weight in _DISTURBANCES.items()
+            }
+        self.disturbances = disturbances
+        self.disturbed = self.random.choice((0.03, 0.08, 0.2))
         self.quorums, self.size, self.is_volatile = quorums, size, is_volatile
         group = tuple("abcdefgh"[:size])
         created = Replica(groups=(group,), promised=(FIRST, group[0]))
@@ -100,6 +120,8 @@ class Model:
         self.up = set(group)
         self.cut: set[frozenset[str]] = set()
         self.backups: dict[str, Stored] = {}
+        # Who has lost something; not those who are new.
+        self.lost: set[str] = set()
         self.number = 0
         # What clients know: entries that were confirmed or acknowledged, and the end if closed.
         self.confirmed: Log = ()
@@ -112,11 +134,13 @@ class Model:
     def step(self) -> None:
         """Do one random thing, and check what must hold."""
         members, busy = sorted(self.disks), sorted({*self.leaders, *self.elections})
-        if not busy or self.random.random() < 0.08:
-            actions, member = _DISTURBANCES, self.random.choice(members)
+        if not busy or self.random.random() < self.disturbed:
+            actions, member = self.disturbances, self.random.choice(members)
         else:
             actions, member = _PROTOCOL, self.random.choice(busy)
         (name,) = self.random.choices(list(actions), list(actions.values()))
+        if name in ("close", "replace") and self.leaders:
+            member = self.random.choice(sorted(self.leaders))
         getattr(self, name)(member, self.random.choice(members))
         self.check()
 
@@ -148,10 +172,8 @@ class Model:
         """A member ends: it leads nothing, and leaders are disconnected from it."""
         self.leaders.pop(member, None)
         self.elections.pop(member, None)
-        for leading in self.leaders.values():
-            leading.following.pop(member, None)
-            if member in leading.leadership.reports:
-                leading.leadership.reports[member].disconnect()
+        for leader in self.leaders:
+            self.disconnect(leader, member)
 
     def crash(self, member: str, _: str) -> None:
         """End a process, or cut the power: then what was not forced may be lost."""
@@ -162,6 +184,7 @@ class Model:
         found = self.disks[member]
         if found is not None and self.random.random() < 0.5:
             kept = self.random.randint(found.forced, len(found.log))
+            self.lost.add(member)
             # A PD ledger has acknowledged only what is forced.
             forgets = found.replica.forgets or self.is_volatile
             self.disks[member] = replace(
@@ -175,12 +198,24 @@ class Model:
         self.up.update(self.random.sample(sorted(self.disks), 1 + len(self.disks) // 2))
 
     def partition(self, member: str, other: str) -> None:
-        if member != other:
-            self.cut.add(frozenset((member, other)))
-            for one, two in ((member, other), (other, member)):
-                if one in self.leaders and two in self.leaders[one].leadership.reports:
-                    self.leaders[one].following.pop(two, None)
-                    self.leaders[one].leadership.reports[two].disconnect()
+        """Cut the network between two members, or between two parts of all."""
+        part = {member}
+        if self.random.random() < 0.5:
+            part |= set(self.random.sample(sorted(self.disks), self.random.randrange(self.size)))
+            others = self.disks.keys() - part
+        else:
+            others = {other} - part
+        for one, two in itertools.product(part, others):
+            self.cut.add(frozenset((one, two)))
+            self.disconnect(one, two)
+            self.disconnect(two, one)
+
+    def disconnect(self, leader: str, member: str) -> None:
+        """Take that a leader hears no more of a member."""
+        leading = self.leaders.get(leader)
+        if leading is not None and member in leading.leadership.reports:
+            leading.following.pop(member, None)
+            leading.leadership.reports[member].disconnect()
 
     def heal(self, _: str, __: str) -> None:
         self.cut = {each for each in self.cut if self.random.random() < 0.4}
@@ -195,6 +230,7 @@ class Model:
         # One with other groups could elect a leader with a member that was replaced.
         if backup and found and backup.replica.groups == found.replica.groups and self.may_lose():
             self.end(member)
+            self.lost.add(member)
             replica = replace(backup.replica, forgets=True)
             self.disks[member] = replace(backup, replica=replica, forced=len(backup.log))
 
@@ -203,6 +239,7 @@ class Model:
         others = [each for each in self.disks if each != member and self.disks[each] is not None]
         if self.may_lose() and others:
             self.end(member)
+            self.lost.add(member)
             self.disks[member] = None
             self.backups.pop(member, None)
 
@@ -211,8 +248,11 @@ class Model:
         found = self.disks[member]
         if found is not None and found.log and self.may_lose():
             self.end(member)
+            self.lost.add(member)
             kept = self.random.randrange(len(found.log))
-            forgets = found.replica.forgets or kept < found.forced
+            # A VD ledger has acknowledged what was not forced, too.
+            had = len(found.log) if self.is_volatile else found.forced
+            forgets = found.replica.forgets or kept < had
             self.disks[member] = replace(
                 found,
                 replica=replace(found.replica, forgets=forgets),
@@ -222,8 +262,12 @@ class Model:
 
     def may_lose(self) -> bool:
         """Whether another member may lose what it has: a confirming quorum does not."""
-        lost = sum(each is None or each.replica.forgets for each in self.disks.values())
-        return len(self.up) > 1 and lost + 1 < self.quorums.confirming(self.size)
+        lost = {each for each in self.lost if self.forgets(each)}
+        return len(self.up) > 1 and len(lost) + 1 < self.quorums.confirming(self.size)
+
+    def forgets(self, member: str) -> bool:
+        found = self.disks[member]
+        return found is None or found.replica.forgets
 
     # ---- elections ------------------------------------------------------------------------------
 
@@ -259,6 +303,7 @@ class Model:
                     if own.replica.promised > epoch:
                         del self.elections[member]
                         return
+                    self.unfollow(member)
                     self.store(member, replace(own.replica, promised=epoch), forced=len(own.log))
                     election.promise(self.state(member))
                 elif members:
@@ -325,9 +370,10 @@ class Model:
             raise BrokenError(f"{member} keeps {own.log[:kept]}, the other log is {log}")
         self.check_dropped(member, kept)
         is_closed = logs.stays_closed(state, kept, other)
+        replica = own.replica if is_closed else own.replica.cut(kept)
         self.store(
             member,
-            replace(own.replica, promised=promised),
+            replace(replica, promised=promised),
             log=own.log[:kept],
             forced=min(own.forced, kept),
             is_closed=is_closed,
@@ -551,16 +597,23 @@ _SHAPES: Final = (
 )  # fmt: skip
 
 
-def run(seed: int, steps: int, shape: tuple[int, int, int] | None = None) -> Model:
+def run(
+    seed: int,
+    steps: int,
+    shape: tuple[int, int, int] | None = None,
+    disturbances: Mapping[str, float] | None = None,
+) -> Model:
     """Run one history with a type, and quorums if they are not given, that follow from the seed.
 
     Args:
-        shape: archives, write quorum and ack quorum.
+        shape: archives, write quorum and ack quorum, of a PD ledger.
+        disturbances: what happens besides the protocol, and how often; None: what the seed says.
     """
-    size, write, acknowledge = _SHAPES[seed % 8] if shape is None else shape
+    size, write, acknowledge = shape or _SHAPES[seed % 8]
     # A VD ledger is not striped.
-    is_volatile = seed % 16 < 8 and write == size
-    model = Model(seed, size, Quorums(write, acknowledge), is_volatile=is_volatile)
+    is_volatile = shape is None and seed % 16 < 8 and write == size
+    quorums = Quorums(write, acknowledge)
+    model = Model(seed, size, quorums, is_volatile=is_volatile, disturbances=disturbances)
     try:
         for _ in range(steps):
             model.step()

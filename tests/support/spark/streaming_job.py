@@ -49,9 +49,9 @@ def run_batches(
 ) -> StreamingQuery:
     """Start a query and wait until it has completed this number of small batches.
 
-    A query that fails is started again for three minutes: Spark's pool may hand it workers that were
-    killed, and Spark gives a new one 10 s to import PySpark from its zip file, which is not enough
-    on a machine with other work. The last query has failed too if that does not help.
+    A query that fails is started again for three minutes: Spark's pool may hand it workers that
+    were killed, and Spark gives a new one 10 s to import PySpark from its zip file, which is not
+    enough on a machine with other work. The last query has failed too if that does not help.
     """
     end_s = time.monotonic() + 180
     while True:

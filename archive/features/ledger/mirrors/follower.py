@@ -291,9 +291,9 @@ class Followers:
         Raises:
             LedgerError: the other log lacks confirmed entries; nothing is truncated.
         """
-        ledger, opened = metadata.ledger, _opened(metadata)
+        ledger = metadata.ledger
         if metadata.recording_id == NULL_VALUE:
-            return metadata if metadata.is_closed and other.end == 0 else opened
+            return metadata if metadata.is_closed and other.end == 0 else _opened(metadata, 0)
         recording = yield from self._recordings.await_durable_end(metadata)
         end = recording.descriptor.stop_position
         carried = yield from self._worker.call(lambda: recording.confirmed_end(end))
@@ -310,7 +310,9 @@ class Followers:
             raise lost
         if position < end:
             yield from self._recordings.truncate(metadata, position)
-        return metadata if stays_closed(own, position, other) else opened
+        if stays_closed(own, position, other):
+            return metadata
+        return _opened(metadata, position)
 
     def _await_end(self, ledger: QualifiedId) -> Task[None]:
         """Wait until the replication of a ledger has ended, if there is one (ArchiveError)."""
@@ -352,12 +354,11 @@ class Followers:
         return recording_id
 
 
-def _opened(metadata: LedgerMetadata) -> LedgerMetadata:
-    """Reopen a ledger that this member closed but no quorum decided."""
-    replica = replace(metadata.replica, is_decided=False)
+def _opened(metadata: LedgerMetadata, end: int) -> LedgerMetadata:
+    """Reopen a ledger whose log goes on at a position with that of another member."""
     return replace(
         metadata,
-        replica=replica,
+        replica=metadata.replica.cut(end),
         state=LedgerState.OPEN,
         last_entry_id=NULL_VALUE,
         length=0,
@@ -368,7 +369,7 @@ def _opened(metadata: LedgerMetadata) -> LedgerMetadata:
 def check_same(known: LedgerMetadata, theirs: LedgerMetadata) -> None:
     """Refuse to follow a ledger with other metadata than this archive has (LedgerError)."""
     same = replace(
-        _opened(known),
+        _opened(known, 0),
         recording_id=NULL_VALUE,
         created_ms=theirs.created_ms,
         replica=theirs.replica,

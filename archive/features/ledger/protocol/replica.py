@@ -89,6 +89,23 @@ class Replica:
             is_decided=False,
         )
 
+    def epoch_at(self, end: int) -> Epoch:
+        """Return the epoch of the last leader all of whose log is in this log.
+
+        Args:
+            end: of the log, bytes. One that was cut has lost the epochs that begin after its end.
+        """
+        begun = max((each for each, at in self.history if at <= end), default=NO_EPOCH)
+        return min(self.adopted, begun)
+
+    def cut(self, end: int) -> Replica:
+        """Return what a member stores whose log goes on from a position with that of another one.
+
+        The epochs that it has lost do not return with the entries: that the ledger was closed in
+        them does not either.
+        """
+        return replace(self, adopted=self.epoch_at(end), is_decided=False)
+
     def create(self) -> Replica:
         """Return the state of a member of a new ledger, from that of its creator."""
         return replace(
@@ -199,12 +216,8 @@ class MemberState:
 
     @property
     def epoch(self) -> Epoch:
-        """The epoch of the last leader all of whose log it has had, and still has.
-
-        A log that was cut has lost the epochs that begin after its end.
-        """
-        begun = max((each for each, at in self.replica.history if at <= self.end), default=NO_EPOCH)
-        return min(self.replica.adopted, begun)
+        """The epoch of the last leader all of whose log it has had, and still has."""
+        return self.replica.epoch_at(self.end)
 
     @property
     def is_blank(self) -> bool:
