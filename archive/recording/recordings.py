@@ -16,7 +16,7 @@ long as its subscription is open, so that its publisher does not wait for the ar
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
 
 LOGGER = logging.getLogger(__name__)
+IsOver = Callable[[], bool]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -375,39 +376,47 @@ class Recordings:
 
     # ---- stop ---------------------------------------------------------------------------------
 
-    def stop_channel(self, stream_id: int, channel: str) -> bool:
-        """Stop recording a channel and stream; False when it is not recorded.
+    def stop_channel(self, stream_id: int, channel: str) -> IsOver | None:
+        """Stop recording a channel and stream.
+
+        Returns:
+            Whether all of it has been recorded, to be called until it has; None: not recorded.
 
         Raises:
             ConfigurationError: not a channel URI.
         """
         return self._stop_found(self.subscriptions.find_channel(stream_id, channel))
 
-    def stop_subscription(self, registration_id: int, settle_ns: int = SETTLE_NS) -> bool:
-        """Stop recording a subscription; False when there is none with this id.
+    def stop_subscription(
+        self, registration_id: int, settle_ns: int = SETTLE_NS
+    ) -> IsOver | None:
+        """Stop recording a subscription, as `stop_channel` does.
 
         Args:
             settle_ns: as in `DriverStreams.stop_point`.
         """
         return self._stop_found(self.subscriptions.find(registration_id), settle_ns)
 
-    def stop_identity(self, recording_id: int) -> bool:
-        """Stop one recording and its subscription; False when it is not in progress."""
+    def stop_identity(self, recording_id: int) -> IsOver | None:
+        """Stop one recording and its subscription, as `stop_channel` does."""
         session = self._sessions.get(recording_id)
         if session is None:
-            return False
+            return None
         self._stop_session(session)
         subscription = self.subscriptions.find(session.subscription.registration_id)
         if subscription is None:
-            return False
+            return None
         self.subscriptions.unlist(subscription)
         self.subscriptions.release_request(subscription)
-        return True
+        return lambda: self._sessions.get(recording_id) is not session
 
-    def _stop_found(self, found: RecordedSubscription | None, settle_ns: int = SETTLE_NS) -> bool:
-        if found is not None:
-            self._stop(found, settle_ns)
-        return found is not None
+    def _stop_found(
+        self, found: RecordedSubscription | None, settle_ns: int = SETTLE_NS
+    ) -> IsOver | None:
+        if found is None:
+            return None
+        self._stop(found, settle_ns)
+        return lambda: found.references <= 0
 
     def stop_all(self) -> None:
         """Stop recording; what was accepted by now is recorded in later duty cycles."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.control.requests.handling import check_known, check_no_listing
 from aerotape.archive.feature import Handlers
@@ -12,11 +13,16 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.durability import durability_of
 from aerotape.errors import ArchiveError
 from aerotape.protocol import ErrorCode
+from aerotape.waiting import Task, Until
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
+    from aerotape.archive.recording.recordings import IsOver
     from aerotape.codecs.generated.archive import RecordingSignal
+
+# Much less than clients wait for a response: one that a network keeps from ending is stopped too.
+_STOP_RESPONSE_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +88,13 @@ def _start_recording(
 def _stop_recording(
     services: Services, session: ControlSession, request: codecs.StopRecordingRequest
 ) -> None:
-    if not services.recordings.stop_channel(request.stream_id, request.channel):
+    is_over = services.recordings.stop_channel(request.stream_id, request.channel)
+    if is_over is None:
         raise ArchiveError(
             f"no recording found for streamId={request.stream_id} channel={request.channel}",
             ErrorCode.UNKNOWN_SUBSCRIPTION,
         )
-    session.send_ok(request.correlation_id)
+    services.tasks.start(_ok_once(is_over, session, request.correlation_id))
 
 
 def _stop_recording_subscription(
@@ -95,20 +102,33 @@ def _stop_recording_subscription(
     session: ControlSession,
     request: codecs.StopRecordingSubscriptionRequest,
 ) -> None:
-    if not services.recordings.stop_subscription(request.subscription_id):
+    is_over = services.recordings.stop_subscription(request.subscription_id)
+    if is_over is None:
         raise ArchiveError(
             f"no recording subscription found for subscriptionId={request.subscription_id}",
             ErrorCode.UNKNOWN_SUBSCRIPTION,
         )
-    session.send_ok(request.correlation_id)
+    services.tasks.start(_ok_once(is_over, session, request.correlation_id))
 
 
 def _stop_recording_by_identity(
     services: Services, session: ControlSession, request: codecs.StopRecordingByIdentityRequest
 ) -> None:
     check_known(services, request.recording_id)
-    found = services.recordings.stop_identity(request.recording_id)
-    session.send_ok(request.correlation_id, int(found))
+    is_over = services.recordings.stop_identity(request.recording_id)
+    if is_over is None:
+        session.send_ok(request.correlation_id, 0)
+    else:
+        services.tasks.start(_ok_once(is_over, session, request.correlation_id, 1))
+
+
+def _ok_once(
+    is_over: IsOver, session: ControlSession, correlation_id: int, relevant_id: int = 0
+) -> Task[None]:
+    """Respond once all is recorded: the next request of a client finds the stop position."""
+    if not is_over():
+        yield Until(is_over, time.monotonic_ns() + _STOP_RESPONSE_NS)
+    session.send_ok(correlation_id, relevant_id)
 
 
 def _update_channel(

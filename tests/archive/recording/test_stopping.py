@@ -1,4 +1,7 @@
-"""Stops: what a connected publication had accepted when the stop was sent is recorded."""
+"""Stops: what a connected publication had accepted when the stop was sent is recorded.
+
+The response follows that, so tests read stop positions without waiting for them.
+"""
 
 from __future__ import annotations
 
@@ -51,17 +54,13 @@ class Stream:
         return client.aeron.add_exclusive_publication(channel or self.channel, self.stream_id)
 
     def ends(self, client: aerotape.ArchiveClient) -> list[int]:
-        """Wait until no recording of the stream is active; return the stop positions."""
-        found: list[int] = []
+        """Return the stop positions, as they are now."""
+        return [each.stop_position for each in client.list_recordings_for_uri("", self.stream_id)]
 
-        def is_over() -> bool:
-            found[:] = [
-                each.stop_position for each in client.list_recordings_for_uri("", self.stream_id)
-            ]
-            return NULL_POSITION not in found
-
-        await_true(is_over)
-        return found
+    def await_ends(self, client: aerotape.ArchiveClient) -> list[int]:
+        """Return the stop positions once no recording is active: nobody has waited for a stop."""
+        await_true(lambda: NULL_POSITION not in self.ends(client))
+        return self.ends(client)
 
 
 def send(publication: aerotape.ExclusivePublication, count: int = 20) -> int:
@@ -100,7 +99,6 @@ def test_a_stop_soon_after_a_start(client: aerotape.ArchiveClient, stream: Strea
         with stream.publish(client) as publication:
             accepted = send(publication)
             stream.stop(client)
-            await_listed(client, stream.stream_id)
             assert stream.ends(client) == [accepted]
 
 
@@ -121,8 +119,7 @@ def test_a_stop_soon_after_an_extension(client: aerotape.ArchiveClient, stream: 
             assert publication.position == end
             end = send(publication, 7)
             stream.stop(client)
-            # Until the files are prepared the recording has its former stop position.
-            await_true(lambda end=end: stream.ends(client) == [end])  # type: ignore[misc]
+            assert stream.ends(client) == [end]
 
 
 @pytest.mark.parametrize("how", ["channel", "subscription", "identity"])
@@ -152,7 +149,7 @@ def test_an_automatic_stop(client: aerotape.ArchiveClient, stream: Stream) -> No
         await_true(lambda: len(list(client.list_recordings_for_uri("", stream.stream_id))) == 2)
         accepted = [send(first, 20), send(second, 25)]
         first.close()
-        assert sorted(stream.ends(client)) == accepted
+        assert sorted(stream.await_ends(client)) == accepted
 
 
 def test_requests_that_do_not_wait_for_responses(
@@ -174,7 +171,7 @@ def test_requests_that_do_not_wait_for_responses(
             raw.request(codecs.StopRecordingRequest, **fields)
             raw.send(codecs.CloseSessionRequest(control_session_id=raw.control_session_id))
             await_listed(client, stream.stream_id)
-            assert stream.ends(client) == [accepted]
+            assert stream.await_ends(client) == [accepted]
 
 
 def test_the_order_of_signals(client: aerotape.ArchiveClient, stream: Stream) -> None:
@@ -211,7 +208,7 @@ def test_a_channel_is_recorded_again_at_once(client: aerotape.ArchiveClient) -> 
             stream.start(client)
             accepted = send(publication, 5)
         stream.stop(client)
-        await_true(lambda: max(stream.ends(client)) == accepted)
+        assert max(stream.ends(client)) == accepted
         rows = sorted(
             (each.start_position, each.stop_position)
             for each in client.list_recordings_for_uri("", stream.stream_id)
@@ -239,7 +236,6 @@ def test_a_publication_of_another_driver(
             for _ in range(20):
                 accepted = publication.offer_within(bytes(500), TIMEOUT_NS)
             stream.stop(client)
-            await_listed(client, stream.stream_id)
             assert stream.ends(client) == [accepted]
             publication.close()
         other.close()
