@@ -57,7 +57,7 @@ demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Par
 
 test: setup $(STAMPS)/test-packages ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 	@echo "aerotape: testing the native crate"
-	@eval "$$($(PY) native/build_environment.py)" && cd native && cargo test --quiet --profile $(PROFILE) --package aerotape-format --lib && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --profile $(PROFILE) --no-default-features --lib
+	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --profile $(PROFILE) --workspace --no-default-features --lib
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spark and are not slow (PYTEST_ARGS=…)
