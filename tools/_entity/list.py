@@ -142,12 +142,12 @@ def _ids(store: EntityStore, args: argparse.Namespace) -> Iterator[Row]:
         }
 
 
-def _emit_ids(rows: Iterable[dict[str, Any]], args: argparse.Namespace) -> None:
+def _emit_ids(rows: Iterable[Row], args: argparse.Namespace) -> None:
     """Print ids: for people with times, in JSON with their milliseconds."""
     emit(rows if args.json else map(_with_times, rows), args, "no ids")
 
 
-def _with_times(row: dict[str, Any]) -> Row:
+def _with_times(row: Row) -> Row:
     shown = dict(row)
     for name in ("updated", "expires"):
         milliseconds = shown.pop(f"{name}_ms")
