@@ -92,7 +92,11 @@ wheel: $(STAMPS)/wheel-environment ## Build a wheel for Linux with glibc 2.28 or
 		$(WHEEL_PY) -m build --no-isolation --wheel . -C--build-option=--plat-name -C--build-option=manylinux_2_28_$$architecture >$(STAMPS)/wheel.log 2>&1 || \
 		{ tail -n 30 $(STAMPS)/wheel.log; echo "aerotape: all of it is in $(STAMPS)/wheel.log"; exit 1; }; \
 	done
-	@$(WHEEL_PY) -m auditwheel show dist/*-manylinux_2_28_$(lastword $(ARCHITECTURES)).whl | grep platform
+	@for architecture in $(ARCHITECTURES); do \
+		$(WHEEL_PY) -m auditwheel show dist/*-manylinux_2_28_$$architecture.whl >$(STAMPS)/auditwheel.log 2>&1 && \
+		tr '\n' ' ' <$(STAMPS)/auditwheel.log | grep -q "following platform tag: *\"manylinux_2_28_$$architecture\"" || \
+		{ cat $(STAMPS)/auditwheel.log; exit 1; }; \
+	done
 	@$(WHEEL_PY) tests/packaging/wheels.py dist/*-manylinux_2_28_*.whl
 	@ls dist/*-manylinux_2_28_*.whl
 

@@ -34,7 +34,8 @@ __version__ = "0.1.0"
 _extension = _PathFinder.find_spec(f"{__name__}._native", __path__)
 if _extension is None or _extension.origin is None:
     raise ImportError(
-        f"aerotape's native extension is missing in {__path__[0]}: run `make setup` in the checkout"
+        f"aerotape's native extension is missing in {__path__[0]}: run `make setup` in the "
+        "checkout, or leave it to import an installed aerotape"
     )
 
 # The public names by the module that is loaded with the first of them; the stub has the same.

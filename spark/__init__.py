@@ -14,6 +14,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from aerotape.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,18 +34,24 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
         builder: a builder with further settings; `SparkSession.builder` if None.
 
     Raises:
-        ConfigurationError: PySpark or pyarrow is not installed.
+        ConfigurationError: PySpark, pyarrow or a JDK is missing.
     """
-    from aerotape.spark.runtime.session import require_spark
+    from aerotape.spark.runtime.session import NO_JVM, require_spark
 
     require_spark()
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder if builder is None else builder
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        raise ConfigurationError(f"cannot start Spark: {NO_JVM}") from error
 
 
 def register(spark: SparkSession) -> None:

@@ -145,7 +145,7 @@ def lock(path: Path, descriptor: int) -> None:
         else:
             header = MarkFileHeader.decode(data)
             pid = 0 if header is None else header.pid
-        raise in_use(path, pid, "it holds the lock") from None
+        raise in_use(path, pid, "stop it first") from None
 
 
 def read_content(path: Path, descriptor: int) -> bytes:
@@ -317,8 +317,8 @@ def _check_age(path: Path, pid: int, timestamp_ms: int, liveness_timeout_ms: int
         raise in_use(
             path,
             pid,
-            f"it gave a sign of life {age_ms} ms ago; after a crash, wait until that is "
-            f"{liveness_timeout_ms} ms old",
+            f"stop it first; if it was killed, wait until its last sign of life, {age_ms} ms ago, "
+            f"is {liveness_timeout_ms} ms old",
         )
 
 

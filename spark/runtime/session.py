@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
 
 DEFAULT_MASTER = "local[*]"
+NO_JVM: Final = (
+    "its Java process ended, see its output above: PATH or JAVA_HOME must name a JDK 17 or later"
+)
 _MASTERS: Final = ("local", "yarn")
 
 _QUIET_AND_QUICK: Final = {
@@ -125,10 +128,7 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
         except Exception as error:  # py4j's and Spark's errors have no common base class
             reason = cause(error)
             if "JAVA_GATEWAY_EXITED" in reason:
-                reason = (
-                    "its Java process ended, see its output above: PATH or JAVA_HOME must name a "
-                    "JDK 17 or later"
-                )
+                reason = NO_JVM
             raise AerotapeError(f"cannot start Spark with master {master!r}: {reason}") from error
 
 

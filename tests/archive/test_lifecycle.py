@@ -247,7 +247,7 @@ def test_the_directory_is_locked_before_the_driver_is_started(
 
     def launch(properties: Any) -> Any:
         launched.append(properties["aeron.dir"])
-        with pytest.raises(ArchiveInUseError, match=f"process {os.getpid()}: it holds the lock"):
+        with pytest.raises(ArchiveInUseError, match=f"process {os.getpid()}: stop it first"):
             Archive.launch(tmp_path / "archive", tmp_path / "other")
         with (
             pytest.raises(ArchiveInUseError, match=f"process {os.getpid()}"),

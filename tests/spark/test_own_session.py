@@ -28,3 +28,11 @@ def test_errors_are_sentences_and_registering_is_silent() -> None:
     assert "recordingIds: 'x' is not a whole number" in run.stdout
     assert "Traceback" not in run.stdout
     assert "replaced" not in run.stderr
+
+
+def test_a_missing_jdk_is_named() -> None:
+    """The last line says what is needed."""
+    script = "import aerotape.spark; aerotape.spark.session()"
+    run = run_python("-c", script, JAVA_HOME="/nowhere")
+    assert run.returncode == 1
+    assert "JAVA_HOME must name a JDK 17 or later" in run.stderr.splitlines()[-1]

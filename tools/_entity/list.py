@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError
@@ -11,6 +11,7 @@ from aerotape.tools._cli.arguments import integer
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Row, emit
+from aerotape.tools._cli.times import time_text
 from aerotape.tools._entity._common import key
 
 if TYPE_CHECKING:
@@ -57,13 +58,13 @@ def _list(args: argparse.Namespace) -> None:
             if args.topic is None:
                 emit(_recorded(client), args, "no topics")
             else:
-                emit(_recorded_ids(client, args), args, "no ids")
+                _emit_ids(_recorded_ids(client, args), args)
         return
     with open_store(args.store) as store:
         if args.topic is None:
             emit(_stored(store), args, "no topics")
         else:
-            emit(_ids(store, args), args, "no ids")
+            _emit_ids(_ids(store, args), args)
 
 
 def _recorded(client: ArchiveClient) -> Iterator[Row]:
@@ -139,6 +140,19 @@ def _ids(store: EntityStore, args: argparse.Namespace) -> Iterator[Row]:
             "updated_ms": head.updated_ms,
             "expires_ms": head.expires_ms,
         }
+
+
+def _emit_ids(rows: Iterable[Row], args: argparse.Namespace) -> None:
+    """Print ids: for people with times, in JSON with their milliseconds."""
+    emit(rows if args.json else map(_with_times, rows), args, "no ids")
+
+
+def _with_times(row: Row) -> Row:
+    shown = dict(row)
+    for name in ("updated", "expires"):
+        milliseconds = shown.pop(f"{name}_ms")
+        shown[name] = None if milliseconds is None else time_text(milliseconds)
+    return shown
 
 
 def _most(args: argparse.Namespace) -> int:

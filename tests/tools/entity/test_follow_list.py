@@ -10,6 +10,8 @@ import pytest
 from support.daemon.command_line import CommandLine
 from support.entity.topics import new_topic
 
+from aerotape.tools._cli.times import time_text
+
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
@@ -108,6 +110,9 @@ def test_list(cli: CommandLine, url: str) -> None:
     assert [(each["key"], each["seq_nr"], each["deleted_to"]) for each in ids] == [
         ("b", 1, None), ("z", 1, None)
     ]  # fmt: skip
+    header, first, _ = cli.run(*command).stdout.decode().splitlines()
+    assert header.split() == ["key", "partition", "seq_nr", "deleted_to", "updated", "expires"]
+    assert time_text(ids[0]["updated_ms"]) in first
     assert cli.json(*command, "--limit", 1) == ids[:1]
     assert cli.json(*command, "--after", "b") == ids[1:]
     # The same from the recordings.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -261,6 +262,14 @@ def test_a_recording_with_other_damage_is_not_truncated(directory: Path) -> None
     assert "it is damaged, or was changed by a program that does not renew the checksum" in printed
     assert "INVALID" not in printed
     assert content(directory) == before
+
+
+def test_a_directory_in_use_has_one_reason(directory: Path) -> None:
+    """The process, and to stop it first: of a run, which locks, and of a dry run, which cannot."""
+    with in_use(directory):
+        for options in ([], ["--dry-run"]):
+            message = aerotape("tool", str(directory), "verify", *options, expect=None).err
+            assert f"another archive, process {os.getpid()}: stop it first" in message
 
 
 def test_files_that_a_recorder_creates_meanwhile_are_not_missing(
