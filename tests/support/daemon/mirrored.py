@@ -35,7 +35,7 @@ class Three:
             self.folder / f"archive{index}",
             self.folder / f"aeron{index}",
             control_port=self.ports[index],
-            properties={"aeron.archive.message.timeout": "3s", **(properties or {})},
+            properties={"aeron.archive.message.timeout": "5s", **(properties or {})},
         )
         return self.exits.enter_context(archive.start())
 

@@ -9,6 +9,7 @@ import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.mark_files import acquire
@@ -132,10 +133,15 @@ def test_an_error_that_repeats_is_one_error(cli: CommandLine, aeron: _native.Aer
         raw.send(FOREIGN_MESSAGE)
     await_true(lambda: error_count(cli) == before + 3)
     directory = cli.archive.archive_dir
-    found = [row for row in cli.json("errors", directory) if "4711" in row["text"]]
     # The Java archive in one process with its driver uses the driver's log, too.
     sources = ["archive"] if cli.archive.kind == "aerotape" else ["archive", "driver"]
-    assert [row["source"] for row in found] == sources
+    found: list[dict[str, Any]] = []
+
+    def is_written() -> bool:
+        found[:] = [row for row in cli.json("errors", directory) if "4711" in row["text"]]
+        return [row["source"] for row in found] == sources
+
+    await_true(is_written)  # the counter precedes the text in the file
     assert {row["count"] for row in found} == {3}
     assert found[0]["first_timestamp_ms"] <= found[0]["last_timestamp_ms"]
     first_line = found[0]["text"].splitlines()[0]
