@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from aerotape.archive.features.ledger.protocol.leadership import Leadership, Report
 from aerotape.archive.features.ledger.protocol.quorums import Quorums
 from aerotape.archive.features.ledger.protocol.replica import Replica
@@ -67,3 +69,29 @@ def test_a_group_takes_over_with_all_that_was_confirmed() -> None:
     assert not leadership.has_agreed(90), "one of them does not know the new group"
     leadership.reports["b"].version = (EPOCH, 2)
     assert leadership.has_agreed(90)
+
+
+def test_what_is_confirmed_never_decreases(seeds: range) -> None:
+    """Whatever members report, lose, or are replaced by, and wherever this archive is itself."""
+    for seed in range(seeds.start, seeds.stop + 200):
+        draw = random.Random(seed)
+        leadership = leading(draw.choice((-1, 70)))
+        seen = (-1, -1)
+        for _ in range(60):
+            report = leadership.reports[draw.choice(sorted(leadership.reports))]
+            match draw.randrange(4):
+                case 0:
+                    report.adopt(draw.randrange(100), VERSION)
+                case 1:
+                    report.confirmed, report.recorded = draw.randrange(100), draw.randrange(100)
+                case 2:
+                    report.disconnect()
+                case _:
+                    groups = draw.choice(((("a", "b", "c"),), (("a", "b", "c"), ("a", "c", "d"))))
+                    leadership.replica = Replica(own="a", groups=groups, version=VERSION)
+                    leadership.reports.setdefault("d", Report())
+            own = draw.randrange(100)
+            now = leadership.confirmed(own), leadership.recorded(own)
+            assert now[0] >= seen[0] and now[1] >= seen[1]
+            seen = now
+        assert seen > (-1, -1)
