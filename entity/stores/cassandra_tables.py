@@ -87,6 +87,7 @@ class CassandraTables(EntityStore):
             port=int(hosts[0].partition(":")[2] or 9042),
             execution_profiles={cassandra.cluster.EXEC_PROFILE_DEFAULT: profile},
             connect_timeout=_CONNECT_TIMEOUT_S,
+            control_connection_timeout=_CONNECT_TIMEOUT_S,
             auth_provider=cassandra.auth.PlainTextAuthProvider(user, password) if user else None,
         )
         with self._errors():

@@ -137,7 +137,9 @@ class CassandraServer(Closing):
         """Drop keyspaces, as far as they exist."""
         from cassandra.cluster import Cluster
 
-        with Cluster(["127.0.0.1"], port=self.port) as cluster:
+        with Cluster(
+            ["127.0.0.1"], port=self.port, connect_timeout=60, control_connection_timeout=60
+        ) as cluster:
             session = cluster.connect()
             for keyspace in keyspaces:
                 session.execute(f"DROP KEYSPACE IF EXISTS {keyspace}", timeout=60)
