@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,25 +30,47 @@ from aerotape.errors import EntityStoreError, StoreLockedError
 
 NAMES = itertools.count()
 Open = Callable[..., str]
-KINDS = [
-    "sqlite",
-    "postgresql",
-    pytest.param("cassandra", marks=(pytest.mark.jvm, pytest.mark.slow)),
+JVM = (pytest.mark.jvm, pytest.mark.slow)
+WAYS = [
+    ("sqlite", "sqlite"),
+    ("sqlite", "postgresql"),
+    ("postgresql", "sqlite"),
+    ("postgresql", "postgresql"),
+    pytest.param(("postgresql", "cassandra"), marks=JVM),
+    pytest.param(("cassandra", "sqlite"), marks=JVM),
 ]
 
 
-@pytest.fixture(params=KINDS)
-def source_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a new store of a kind."""
-    options = f"?namespace=source_{next(NAMES)}&segment_size=3&segments=50"
-    if request.param == "sqlite":
-        return f"sqlite:{tmp_path / 'source.db'}{options}"
-    return f"{request.getfixturevalue(f'{request.param}_server').url}{options}"
+@pytest.fixture(params=WAYS, ids="-".join)
+def ways(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """The kinds of the source and the target; creating tables of Cassandra takes a second each."""
+    way: tuple[str, str] = request.param
+    return way
 
 
 @pytest.fixture
-def source(source_url: str) -> str:
+def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    """A function that returns the URL of a new store of a kind, with these options."""
+    namespaces: list[str] = []
+
+    def url(kind: str, options: str) -> str:
+        options = f"?namespace=copying_{next(NAMES)}&{options}"
+        if kind == "sqlite":
+            return f"sqlite:{tmp_path / f'{next(NAMES)}.db'}{options}"
+        server = request.getfixturevalue(f"{kind}_server")
+        if kind == "cassandra":
+            namespaces.append(options.partition("&")[0].partition("=")[2])
+        return f"{server.url}{options}"
+
+    yield url
+    if namespaces:
+        request.getfixturevalue("cassandra_server").drop(namespaces)
+
+
+@pytest.fixture
+def source(ways: tuple[str, str], new_url: Open) -> str:
     """The URL of a store with journals of all forms."""
+    source_url = new_url(ways[0], "segment_size=3&segments=50")
     with open_store(source_url, writable=True) as store, store.replicating():
         payloads = [Event(1, b'{"a":1}', "json", ("x", "y")), Event(2, b"\0\xff", "binary"),
                     Event(3, b"a\0b", "text"), Event(9)]  # fmt: skip
@@ -75,8 +97,8 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def target(store_url: Open) -> str:
-    return store_url("segment_size=7&segments=40")
+def target(ways: tuple[str, str], new_url: Open) -> str:
+    return new_url(ways[1], "segment_size=7&segments=40")
 
 
 def copy(source: str, target: str, topic: str = TOPIC) -> Copied:
@@ -189,7 +211,7 @@ def test_replicators_are_refused(source: str, target: str) -> None:
         assert store.ids(TOPIC) == []
     if source.startswith("sqlite"):
         with pytest.raises(EntityStoreError, match="within one file"):
-            copy(source, source.replace("source_", "other_"))
+            copy(source, source.replace("copying_", "other_"))
 
 
 def test_the_lock_of_the_source_is_lost(

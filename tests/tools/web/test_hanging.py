@@ -31,11 +31,11 @@ def timed(web: WebService, path: str) -> tuple[Answer, float]:
     return web.get(path), time.monotonic() - begun_s
 
 
-def test_storage_that_hangs(cli: CommandLine, tmp_path: Path) -> None:
+def test_storage_that_hangs(own: CommandLine, tmp_path: Path) -> None:
     """Health says so; what reads files does so later; the service ends when asked."""
     fifo = tmp_path / "verified.json"  # opening it waits for a writer, as a frozen disk does
     os.mkfifo(fifo)
-    with WebService(cli, build(tmp_path / "archive"), "--verification", fifo) as web:
+    with WebService(own, build(tmp_path / "archive"), "--verification", fifo) as web:
         found = {path: timed(web, path) for path in MONITORING for _ in range(2)}
         assert max(took_s for _, took_s in found.values()) < SOON_S
         assert found["/healthz"][0].status == 200

@@ -170,8 +170,8 @@ def test_syncs_are_counted_by_how_long_they_took(own: CommandLine) -> None:
     assert counts == sorted(counts) and counts[-1] == count
 
 
-def test_openmetrics_if_asked_for(cli: CommandLine) -> None:
-    with WebService(cli, cli.archive.archive_dir) as web:
+def test_openmetrics_if_asked_for(own: CommandLine) -> None:
+    with WebService(own, own.archive.archive_dir) as web:
         answer = web.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
         assert answer.headers["content-type"].startswith("application/openmetrics-text")
         found = openmetrics(answer.text)  # type: ignore[no-untyped-call]

@@ -132,11 +132,11 @@ def test_pictures(
     assert (folder / "web-recording.png").stat().st_size > 10_000
 
 
-def test_search_and_pages(tmp_path: Path, cli: CommandLine, page: Any) -> None:
+def test_search_and_pages(tmp_path: Path, own: CommandLine, page: Any) -> None:
     """All recordings are found page by page, and by channel."""
     for number in range(120):
         add_recording(tmp_path, [], now_ns=1, channel=f"aeron:ipc?alias=<b>{number}")
-    with WebService(cli, tmp_path) as web:
+    with WebService(own, tmp_path) as web:
         page.get(f"{web.url}recordings")
         seen = page.execute_script("return document.querySelectorAll('tbody tr').length")
         page.execute_script("document.querySelector('a[rel=next]').click()")
@@ -171,10 +171,10 @@ def test_every_page_in_every_look(
     assert "4711" in text(page, ".failed")
 
 
-def test_failed_checks_are_red(cli: CommandLine, page: Any, tmp_path: Path) -> None:
+def test_failed_checks_are_red(own: CommandLine, page: Any, tmp_path: Path) -> None:
     """The mark before them, too; bytes have a unit."""
     add_recording(tmp_path, [], now_ns=1)
-    with WebService(cli, tmp_path) as web:
+    with WebService(own, tmp_path) as web:
         page.get(web.url)
         script = "return getComputedStyle(document.querySelector(arguments[0]), '::before')"
         colours = {
@@ -191,11 +191,11 @@ def test_failed_checks_are_red(cli: CommandLine, page: Any, tmp_path: Path) -> N
         )
 
 
-def test_rows_are_cards_on_a_telephone(cli: CommandLine, page: Any, tmp_path: Path) -> None:
+def test_rows_are_cards_on_a_telephone(own: CommandLine, page: Any, tmp_path: Path) -> None:
     """The channel has the whole width, and each value its title."""
     channel = "aeron:udp?endpoint=224.0.1.1:40456|interface=192.168.0.0/16|alias=" + "a" * 60
     add_recording(tmp_path, [1], now_ns=10**18, channel=channel)
-    with WebService(cli, tmp_path) as web:
+    with WebService(own, tmp_path) as web:
         browsers.resize(page, 400, 800)
         try:
             page.get(f"{web.url}recordings")

@@ -57,9 +57,9 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def proxy(cli: CommandLine, directory: Path) -> Iterator[PrefixProxy]:
+def proxy(own: CommandLine, directory: Path) -> Iterator[PrefixProxy]:
     with (
-        WebService(cli, directory, "--root-path", f"{PREFIX}/") as web,
+        WebService(own, directory, "--root-path", f"{PREFIX}/") as web,
         PrefixProxy(web.url, PREFIX) as started,
     ):
         yield started
@@ -106,18 +106,18 @@ def test_the_openapi_document_has_the_prefix(proxy: PrefixProxy) -> None:
     assert json.loads(body)["servers"] == [{"url": PREFIX}]
 
 
-def test_the_service_itself_has_no_prefix(cli: CommandLine, directory: Path) -> None:
+def test_the_service_itself_has_no_prefix(own: CommandLine, directory: Path) -> None:
     """Monitoring that reaches it without the proxy uses the paths that it always has."""
-    with WebService(cli, directory, "--root-path", PREFIX) as web:
+    with WebService(own, directory, "--root-path", PREFIX) as web:
         for path in ("/healthz", "/metrics", "/api/v1/recordings"):
             assert web.get(path).status == 200
         assert f'href="{PREFIX}/recordings"' in web.get("/").text
 
 
-def test_a_prefix_that_a_trusted_proxy_states(cli: CommandLine, directory: Path) -> None:
+def test_a_prefix_that_a_trusted_proxy_states(own: CommandLine, directory: Path) -> None:
     """It replaces the one of the option, and must be a path."""
     options = ("--root-path", PREFIX, "--trusted-proxy", "127.0.0.0/8")
-    with WebService(cli, directory, *options) as web:
+    with WebService(own, directory, *options) as web:
         assert 'href="/a/b/recordings"' in web.get("/", X_Forwarded_Prefix="/a/b/").text
         assert 'href="/recordings"' in web.get("/", X_Forwarded_Prefix="/").text
         assert f'href="{PREFIX}/recordings"' in web.get("/").text
@@ -135,8 +135,8 @@ def test_a_prefix_that_a_trusted_proxy_states(cli: CommandLine, directory: Path)
             assert "X-Forwarded-Prefix" in answer.json["detail"]
 
 
-def test_a_prefix_of_others_is_ignored(cli: CommandLine, directory: Path) -> None:
-    with WebService(cli, directory, "--trusted-proxy", "10.1.0.0/16") as web:
+def test_a_prefix_of_others_is_ignored(own: CommandLine, directory: Path) -> None:
+    with WebService(own, directory, "--trusted-proxy", "10.1.0.0/16") as web:
         answer = web.get("/", X_Forwarded_Prefix="//evil.example")
         assert answer.status == 200
         assert "evil" not in answer.text
@@ -144,14 +144,14 @@ def test_a_prefix_of_others_is_ignored(cli: CommandLine, directory: Path) -> Non
 
 
 @pytest.mark.parametrize("prefix", ["tape", "//evil.example", "/a//b", "/a b", "/..", "/é", "/a?b"])
-def test_prefixes_that_are_none(cli: CommandLine, directory: Path, prefix: str) -> None:
-    err = cli.error("web", directory, "--root-path", prefix, code=2)
+def test_prefixes_that_are_none(own: CommandLine, directory: Path, prefix: str) -> None:
+    err = own.error("web", directory, "--root-path", prefix, code=2)
     assert "expected a path such as /tape" in err
 
 
 @pytest.mark.parametrize("address", ["x", "127.0.0.1/8", "1.2.3", "proxy.example"])
-def test_proxies_that_are_none(cli: CommandLine, directory: Path, address: str) -> None:
-    err = cli.error("web", directory, "--trusted-proxy", address, code=2)
+def test_proxies_that_are_none(own: CommandLine, directory: Path, address: str) -> None:
+    err = own.error("web", directory, "--trusted-proxy", address, code=2)
     assert "expected an IP address, or a network" in err
 
 

@@ -46,16 +46,16 @@ def test_health_of_a_stopped_archive(cli: CommandLine, tmp_path: Path) -> None:
         assert "cannot be read" in reasons["driver"]
 
 
-def test_it_ends_at_sigterm(cli: CommandLine) -> None:
-    web = WebService(cli, cli.archive.archive_dir)
+def test_it_ends_at_sigterm(own: CommandLine) -> None:
+    web = WebService(own, own.archive.archive_dir)
     web.process.terminate()
     _, err = web.process.communicate(timeout=30)
     assert (web.process.returncode, err) == (0, "")
 
 
-def test_other_hosts_and_sites_are_refused(cli: CommandLine) -> None:
+def test_other_hosts_and_sites_are_refused(own: CommandLine) -> None:
     """A page whose name resolves to this machine, and changes asked for by pages of others."""
-    with WebService(cli, cli.archive.archive_dir, "--allowed-host", "tape.example") as web:
+    with WebService(own, own.archive.archive_dir, "--allowed-host", "tape.example") as web:
         assert web.get("/metrics", Host="evil.example").status == 421
         assert web.get("/healthz", Host="evil.example").status == 200
         assert web.get("/metrics", Host="tape.example:8080").status == 200
@@ -75,9 +75,9 @@ def users(tmp_path: Path) -> Path:
     return path
 
 
-def test_users_are_required(cli: CommandLine, users: Path) -> None:
+def test_users_are_required(own: CommandLine, users: Path) -> None:
     """With --users all but /healthz is only for them; changes of the file count at once."""
-    with WebService(cli, cli.archive.archive_dir, "--users", users) as web:
+    with WebService(own, own.archive.archive_dir, "--users", users) as web:
         assert web.get("/healthz").status == 200
         refused = web.get("/metrics")
         assert refused.status == 401
@@ -89,44 +89,44 @@ def test_users_are_required(cli: CommandLine, users: Path) -> None:
             assert web.get("/metrics", Authorization=right).status == 200
 
 
-def test_other_machines_need_users(cli: CommandLine, users: Path) -> None:
-    directory = cli.archive.archive_dir
-    err = cli.error("web", directory, "--http", "0.0.0.0:0", code=2)
+def test_other_machines_need_users(own: CommandLine, users: Path) -> None:
+    directory = own.archive.archive_dir
+    err = own.error("web", directory, "--http", "0.0.0.0:0", code=2)
     assert "require users with --users FILE" in err
-    with WebService(cli, directory, "--http", "0.0.0.0:0", "--users", users) as web:
+    with WebService(own, directory, "--http", "0.0.0.0:0", "--users", users) as web:
         assert web.get("/healthz", Host="localhost").status == 200
 
 
 @pytest.mark.parametrize("address", ["x", "1:x", ":80", "99999", "host:"])
-def test_addresses(cli: CommandLine, address: str) -> None:
-    err = cli.error("web", cli.archive.archive_dir, "--http", address, code=2)
+def test_addresses(own: CommandLine, address: str) -> None:
+    err = own.error("web", own.archive.archive_dir, "--http", address, code=2)
     assert "expected PORT or HOST:PORT" in err
 
 
-def test_a_port_in_use(cli: CommandLine) -> None:
-    with WebService(cli, cli.archive.archive_dir) as web:
+def test_a_port_in_use(own: CommandLine) -> None:
+    with WebService(own, own.archive.archive_dir) as web:
         port = web.url.rstrip("/").rpartition(":")[2]
-        error = cli.error("web", cli.archive.archive_dir, "--http", port)
+        error = own.error("web", own.archive.archive_dir, "--http", port)
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use; --http" in error
 
 
-def test_tls(cli: CommandLine, tmp_path: Path) -> None:
+def test_tls(own: CommandLine, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
     command += ["-keyout", str(key), "-out", str(certificate), "-days", "2"]
     subprocess.run(command, check=True, capture_output=True)
     options = ("--certificate", certificate, "--key", key)
-    with WebService(cli, cli.archive.archive_dir, *options) as web:
+    with WebService(own, own.archive.archive_dir, *options) as web:
         assert web.url.startswith("https://")
         assert web.get("/healthz").status == 200
-    assert "give both" in cli.error("web", tmp_path, "--key", key, code=2)
+    assert "give both" in own.error("web", tmp_path, "--key", key, code=2)
     certificate.write_text("none")
-    assert "cannot serve with" in cli.error("web", tmp_path, *options, code=2)
+    assert "cannot serve with" in own.error("web", tmp_path, *options, code=2)
 
 
-def test_connections_without_requests_cost_nothing(cli: CommandLine) -> None:
+def test_connections_without_requests_cost_nothing(own: CommandLine) -> None:
     """Beside 1,000 of them, half of which have begun a header, requests are served."""
-    with WebService(cli, cli.archive.archive_dir) as web, ExitStack() as held:
+    with WebService(own, own.archive.archive_dir) as web, ExitStack() as held:
         url = urlsplit(web.url)
         for number in range(1_000):
             each = held.enter_context(socket.create_connection((url.hostname, url.port)))
@@ -136,15 +136,15 @@ def test_connections_without_requests_cost_nothing(cli: CommandLine) -> None:
             assert web.get(path).status == 200
 
 
-def test_secrets_that_were_right_do_not_wait(cli: CommandLine, tmp_path: Path) -> None:
+def test_secrets_that_were_right_do_not_wait(own: CommandLine, tmp_path: Path) -> None:
     """However many wrong ones are to be checked; those have a limited queue."""
     users, secret = tmp_path / "users", tmp_path / "secret"
     secret.write_text("wonderland\n")
     secret.chmod(0o600)
-    options = ("--secret-file", secret, "--iterations", 2_000_000)
+    options = ("--secret-file", secret, "--iterations", 600_000)
     aerotape("users", users, "add", "alice", *options)
     right = basic("alice", "wonderland")
-    with WebService(cli, cli.archive.archive_dir, "--users", users) as web:
+    with WebService(own, own.archive.archive_dir, "--users", users) as web:
         assert web.get("/metrics", Authorization=right).status == 200
         with ThreadPoolExecutor(45) as threads:
             wrong = [
@@ -163,9 +163,9 @@ def test_secrets_that_were_right_do_not_wait(cli: CommandLine, tmp_path: Path) -
         assert "other secrets are to be checked first" in busy.json["detail"]
 
 
-def test_a_removed_user_is_refused(cli: CommandLine, users: Path, tmp_path: Path) -> None:
+def test_a_removed_user_is_refused(own: CommandLine, users: Path, tmp_path: Path) -> None:
     """Also one whose secret was right before."""
-    with WebService(cli, cli.archive.archive_dir, "--users", users) as web:
+    with WebService(own, own.archive.archive_dir, "--users", users) as web:
         right = basic("alice", "wonderland")
         assert web.get("/metrics", Authorization=right).status == 200
         aerotape("users", users, "add", "bob", "--secret-file", tmp_path / "secret")
@@ -179,12 +179,12 @@ def test_a_removed_user_is_refused(cli: CommandLine, users: Path, tmp_path: Path
     ids=["removed", "another role", "another secret"],
 )
 def test_the_stream_of_a_changed_user_ends(
-    cli: CommandLine, users: Path, tmp_path: Path, change: tuple[str, ...]
+    own: CommandLine, users: Path, tmp_path: Path, change: tuple[str, ...]
 ) -> None:
     """Changes of other users do not end it, and a new stream is checked as any request is."""
     secret = tmp_path / "secret"
     right = basic("alice", "wonderland")
-    with WebService(cli, cli.archive.archive_dir, "--users", users) as web:
+    with WebService(own, own.archive.archive_dir, "--users", users) as web:
         url = urlsplit(web.url)
         made = http.client.HTTPConnection(url.netloc, timeout=60)
         made.request("GET", "/live", headers={"Authorization": right})
