@@ -21,6 +21,7 @@ from aerotape.tools._web.proxies import Network
 from aerotape.tools._web.rest import entities, ledgers, problems, recordings
 from aerotape.tools._web.rest import retention as retentions
 from aerotape.tools._web.rest.changes import Changes
+from aerotape.tools._web.rest.reading import Reading
 from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.safety.edge import Edge
 from aerotape.tools._web.safety.hosts import HostGuard
@@ -109,7 +110,7 @@ def create_app(
     monitoring.add_routes(app, observed, settings.max_series)
     changes = Changes(session, are_allowed=settings.allow_changes)
     schemas = {path.stem: PayloadSchema.from_file(path) for path in settings.schemas}
-    reading = recordings.Reading(observed, schemas)
+    reading = Reading(observed, schemas)
     app.include_router(recordings.router(observed, reading, changes))
     app.include_router(ledgers.router(session, changes))
     app.include_router(entities.router(session))

@@ -28,7 +28,8 @@ from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_o
 from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
 from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.problems import status_of
-from aerotape.tools._web.rest.recordings import MAX_INT64, Format, Reading, Sort, listed, row_of
+from aerotape.tools._web.rest.reading import Format, Reading, Sort, listed, row_of
+from aerotape.tools._web.rest.recordings import MAX_INT64
 from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.safety.users import is_admitted
 from aerotape.tools._web.session import ControlSession
