@@ -150,6 +150,7 @@ def router(
         format: Format = "text",
         schema: str | None = None,
         from_time: str = "",
+        text: Annotated[str, Query(max_length=1_000)] = "",
     ) -> Response:
         if schema is None:  # the form has "" for none
             schema = next(iter(reading.schemas)) if len(reading.schemas) == 1 else ""
@@ -159,22 +160,38 @@ def router(
             notes = reading.damage(recording_id)
         except AerotapeError as error:
             return failed(request, "/recordings", error)
-        follows = row["live"] and position is None and before is None and not from_time
-        problem, messages = "", []
+        follows = row["live"] and position is None and before is None
+        follows = follows and not from_time and not text
+        problem, messages, search = "", [], None
         try:
             with building():
-                for each in reading.messages(
-                    recording_id,
-                    position,
-                    _MESSAGES,
-                    format,
-                    schema or None,
-                    from_time=from_time or None,
-                    to_position=before,
-                    last=_MESSAGES if follows or before is not None else None,
-                    max_payload=MAX_TEXT,
-                ):
-                    messages.append(each)
+                if text:
+                    if from_time:
+                        position = max(position or 0, reading.position_at(recording_id, from_time))
+                    search = reading.search(
+                        recording_id,
+                        text,
+                        position,
+                        _MESSAGES,
+                        format,
+                        schema or None,
+                        to_position=before,
+                        max_payload=MAX_TEXT,
+                    )
+                    messages = search.messages
+                else:
+                    for each in reading.messages(
+                        recording_id,
+                        position,
+                        _MESSAGES,
+                        format,
+                        schema or None,
+                        from_time=from_time or None,
+                        to_position=before,
+                        last=_MESSAGES if follows or before is not None else None,
+                        max_payload=MAX_TEXT,
+                    ):
+                        messages.append(each)
         except AerotapeError as error:
             problem = str(error)
         return page(
@@ -191,10 +208,17 @@ def router(
             views=_views(row, messages, before, format, schema if reading.schemas else None),
             max_payload=MAX_TEXT,
             position=position,
+            before=before,
             format=format,
             schema=schema,
             schemas=list(reading.schemas),
-            from_time=from_time,
+            from_time="" if text else from_time,
+            text=text,
+            search=search,
+            selection=_selection(
+                {"format": format, "schema": schema, "from_time": "" if text else from_time},
+                messages,
+            ),
         )
 
     add_tables(routes, page, observed, session, retention)
@@ -234,6 +258,14 @@ def _views(
         "newest": query() if row["live"] else query(before=end) if following < end else "",
         "end": str(following),
     }
+
+
+def _selection(how: dict[str, str], messages: list[dict[str, Any]]) -> str:
+    """Return the query of a file with the messages from the first one shown to the last."""
+    where = {}
+    if messages:
+        where = {"position": messages[0]["position"], "to_position": messages[-1]["end_position"]}
+    return urlencode({**where, **{name: value for name, value in how.items() if value}})
 
 
 def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -16,7 +18,7 @@ from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.clock import epoch_ms
 from aerotape.codecs.payloads import PayloadSchema
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, SegmentError
 from aerotape.formatting import utf8_text
 from aerotape.message import Message
 from aerotape.replay.offline.directory import Recording, open_directory
@@ -31,6 +33,8 @@ _MAX_BYTES: Final = 8 << 20
 _WINDOW: Final = 256 << 10
 _MIN_BIN_NS: Final = 1_000_000_000
 _MAX_SCANNED: Final = 64 << 20
+_MAX_FOUND: Final = 1 << 20
+_SEARCH_S: Final = 1.0
 Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
 Format = Literal["text", "hex", "base64"]
 _ENCODINGS: Final[dict[Format, Callable[[bytes], str]]] = {
@@ -55,6 +59,28 @@ def _shown(payload: bytes, format: Format, limit: int) -> tuple[str, bool]:
         return encoded(begin, format), len(payload) <= limit
     text = utf8_text(begin, limit + 1)
     return text[:limit], len(payload) <= limit and len(text) <= limit
+
+
+def fields_text(fields: Any) -> str:
+    """Return the fields of a payload as JSON, in the order of its schema."""
+    return json.dumps(fields, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search has found.
+
+    Attributes:
+        messages: the rows of messages, as of `Reading.messages`.
+        from_position: where it began, bytes.
+        to_position: up to where it has searched: where the next one goes on.
+        end_position: up to where there is something to search.
+    """
+
+    messages: list[dict[str, Any]]
+    from_position: int
+    to_position: int
+    end_position: int
 
 
 class Reading:
@@ -146,13 +172,11 @@ class Reading:
             SegmentError: a file is missing or damaged; messages before that are returned first.
             UnknownRecordingError: there is no such recording.
         """
-        if schema is not None and schema not in self.schemas:
-            known = ", ".join(self.schemas) or "none: start the service with --schema"
-            raise ConfigurationError(f"schema={schema!r}: unknown; there is {known}", "schema")
+        self._check_schema(schema)
         found = self.opened(recording_id)
         begin = found.start_position if position is None else position
         if from_time is not None:
-            begin = max(begin, found.time_index.position_from(parse_time(from_time, "from_time")))
+            begin = max(begin, self.position_at(recording_id, from_time))
         end = found.recorded_position
         if to_position is not None:
             end = min(end, to_position)
@@ -161,12 +185,82 @@ class Reading:
         else:
             begin = _begin_of_newest(found, max(begin, end - _MAX_BYTES), end, last)
         for each in islice(_in_windows(found, begin, end), limit):
-            shown, is_whole = _shown(each.payload, format, max_payload)
-            row = {**message_row(each), "payload": shown, "is_whole": is_whole}
-            if schema is not None:
-                is_short = len(each.payload) <= max_payload
-                row["fields"] = self._fields(schema, each.payload) if is_short else None
-            yield row
+            fields = None
+            if schema is not None and len(each.payload) <= max_payload:
+                fields = self._fields(schema, each.payload)
+            yield _row(each, format, schema, fields, max_payload)
+
+    def position_at(self, recording_id: int, from_time: str) -> int:
+        """Return the position of the first message that may have been recorded at a time."""
+        index = self.opened(recording_id).time_index
+        return index.position_from(parse_time(from_time, "from_time"))
+
+    def search(
+        self,
+        recording_id: int,
+        text: str,
+        position: int | None,
+        limit: int,
+        format: Format,
+        schema: str | None = None,
+        *,
+        to_position: int | None = None,
+        max_payload: int = MAX_PAYLOAD,
+    ) -> Search:
+        """Search messages that begin at a position or later, for a second or two, or 64 MiB.
+
+        A message is found if its payload has the bytes of the text, or with a schema if the JSON of
+        its fields has the text, with a space after each colon and comma, as pages show it.
+
+        Args:
+            recording_id: the recording.
+            text: what is searched; upper and lower case differ.
+            position: bytes; None: the start position.
+            limit: the most messages; fewer if an answer would have more than a MiB.
+            format: of payloads.
+            schema: the name of a schema.
+            to_position: messages that begin there or later are left out, bytes; None: none.
+            max_payload: the most bytes of a payload that are shown, and whose fields are searched.
+
+        Raises:
+            ConfigurationError: there is no such schema.
+            SegmentError: the file of the first message is missing or damaged.
+            UnknownRecordingError: there is no such recording.
+        """
+        self._check_schema(schema)
+        found = self.opened(recording_id)
+        begin = found.start_position if position is None else position
+        end = found.recorded_position
+        if to_position is not None:
+            end = min(end, to_position)
+        wanted = text.encode()
+        deadline_s = time.monotonic() + _SEARCH_S
+        rows: list[dict[str, Any]] = []
+        reached, length = begin, 0
+        try:
+            for at in range(begin, min(end, begin + _MAX_SCANNED), _WINDOW):
+                if at > begin and time.monotonic() >= deadline_s:
+                    break
+                for each in found.messages(at, min(at + _WINDOW, end)):
+                    fields = None
+                    if schema is not None and len(each.payload) <= max_payload:
+                        fields = self._fields(schema, each.payload)
+                    if wanted in each.payload or (fields and text in fields_text(fields)):
+                        rows.append(_row(each, format, schema, fields, max_payload))
+                        length += len(json.dumps(rows[-1]))
+                    reached = each.end_position
+                    if len(rows) == limit or length >= _MAX_FOUND:
+                        return Search(rows, begin, reached, end)
+                reached = max(reached, min(at + _WINDOW, end))
+        except SegmentError:
+            if reached == begin:
+                raise
+        return Search(rows, begin, min(reached, end), end)
+
+    def _check_schema(self, schema: str | None) -> None:
+        if schema is not None and schema not in self.schemas:
+            known = ", ".join(self.schemas) or "none: start the service with --schema"
+            raise ConfigurationError(f"schema={schema!r}: unknown; there is {known}", "schema")
 
     def _fields(self, schema: str, payload: bytes) -> Any:
         try:
@@ -230,6 +324,15 @@ class Reading:
             for n in range(bins)
             if edges[n + 1] > edges[n]
         ]
+
+
+def _row(
+    message: Message, format: Format, schema: str | None, fields: Any, max_payload: int
+) -> dict[str, Any]:
+    """Return the row of a message, which has `fields` if there is a schema."""
+    shown, is_whole = _shown(message.payload, format, max_payload)
+    row = {**message_row(message), "payload": shown, "is_whole": is_whole}
+    return row if schema is None else {**row, "fields": fields}
 
 
 def _begin_of_newest(recording: Recording, begin: int, end: int, count: int) -> int:

@@ -14,6 +14,7 @@ from aerotape.errors import SegmentError
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.rest.answers import answer, building, row_text
 from aerotape.tools._web.rest.changes import Changes
+from aerotape.tools._web.rest.exports import MAX_EXPORTED, Kind, exported
 from aerotape.tools._web.rest.reading import (
     MAX_BINS,
     MAX_PAYLOAD,
@@ -124,6 +125,62 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         )
         with building():
             return answer(map(row_text, _up_to_damage(rows)))
+
+    @routes.get("/{recording_id}/search", summary="Messages that have a text, a part at a time")
+    def search(
+        recording_id: int,
+        text: Annotated[str, Query(min_length=1, max_length=1_000)],
+        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        to_position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        limit: Limit = _DEFAULT_ROWS,
+        format: Format = "text",
+        schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
+        max_payload: Annotated[
+            int, Query(ge=1, le=MAX_PAYLOAD, description="bytes of each that are shown")
+        ] = MAX_PAYLOAD,
+    ) -> Response:
+        with building():
+            found = reading.search(
+                recording_id,
+                text,
+                position,
+                limit,
+                format,
+                schema,
+                to_position=to_position,
+                max_payload=max_payload,
+            )
+            how_far = {
+                name: getattr(found, name)
+                for name in ("from_position", "to_position", "end_position")
+            }
+            end = f"],{row_text(how_far)[1:]}"
+            return answer(map(row_text, found.messages), '{"messages":[', end)
+
+    @routes.get("/{recording_id}/export", summary="Messages as a file: JSON lines, CSV, Parquet")
+    def export(
+        recording_id: int,
+        kind: Annotated[Kind, Query(alias="as")],
+        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        to_position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        last: Annotated[int | None, Query(ge=1, le=MAX_EXPORTED)] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_EXPORTED)] = MAX_EXPORTED,
+        format: Format = "text",
+        schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
+        from_time: Annotated[str | None, Query(description="ISO 8601, or a number")] = None,
+    ) -> Response:
+        rows = reading.messages(
+            recording_id,
+            position,
+            limit,
+            format,
+            schema,
+            from_time=from_time,
+            to_position=to_position,
+            last=last,
+        )
+        with building():
+            return exported(reading, recording_id, _up_to_damage(rows), kind, schema)
 
     @routes.post("", summary="Record each stream of a channel and stream id, now or later")
     def start(

@@ -193,8 +193,8 @@ function parsed(text) {
     typeof value === "number" && !Number.isSafeInteger(value) && context?.source !== undefined ? JSON.rawJSON(context.source) : value);
 }
 
-async function get(url) {
-  const response = await fetch(url);
+async function get(url, signal = null) {
+  const response = await fetch(url, { signal });
   const body = await response.text();
   if (response.ok) {
     return parsed(body);
@@ -336,6 +336,59 @@ function follow(table) {
   setTimeout(run, FOLLOW_MS);
 }
 
+const MAX_FOUND = 200;
+
+// A search goes on, a part at a time, until enough is found, all is searched, or a button stops it.
+function search(table) {
+  const button = document.getElementById("search");
+  const status = document.getElementById("searched");
+  const { text, format, schema, max, before } = table.dataset;
+  const from = Number(table.dataset.from);
+  let position = Number(table.dataset.search);
+  let end = Number(table.dataset.end);
+  let found = table.tBodies[0].rows.length;
+  let limit = Math.max(found, 50);
+  let stop = null;
+
+  function show(note) {
+    status.textContent = `${size(position - from)} of ${size(end - from)} searched, ${spaced(found)} found${note}`;
+    button.hidden = position >= end;
+    button.textContent = stop === null ? "Go on" : "Stop";
+  }
+
+  async function run() {
+    stop = new AbortController();
+    let note = "";
+    try {
+      while (position < end && found < limit) {
+        show("");
+        const parameters = { text, position, format, max_payload: max, limit: limit - found, ...(schema ? { schema } : {}), ...(before ? { to_position: before } : {}) };
+        const part = await get(`${table.dataset.messages}/search?${new URLSearchParams(parameters)}`, stop.signal);
+        for (const message of part.messages) {
+          addMessage(table, message);
+        }
+        found += part.messages.length;
+        position = part.to_position;
+        end = part.end_position;
+      }
+    } catch (error) {
+      note = error.name === "AbortError" ? "; stopped" : `; ${error.message}`;
+    }
+    stop = null;
+    show(note);
+  }
+
+  button.addEventListener("click", () => {
+    if (stop !== null) {
+      stop.abort();
+    } else {
+      limit = found + MAX_FOUND;
+      run();
+    }
+  });
+  run();
+}
+
 async function send(event) {
   event.preventDefault();
   const form = event.target;
@@ -367,6 +420,9 @@ for (const place of document.querySelectorAll("[data-statistics]")) {
 for (const table of document.querySelectorAll("table[data-messages]")) {
   for (const row of table.tBodies[0].rows) {
     addBytes(table, row);
+  }
+  if (table.dataset.search !== undefined) {
+    search(table);
   }
   if (table.dataset.follow !== undefined) {
     follow(table);
