@@ -144,7 +144,8 @@ def test_search_and_pages(tmp_path: Path, cli: CommandLine, page: Any) -> None:
         seen += page.execute_script("return document.querySelectorAll('tbody tr').length")
         assert seen == 120
         page.get(f"{web.url}recordings?channel=%3Cb%3E77")
-        assert text(page, "tbody .channel") == "aeron:ipc?alias=<b>77"
+        assert text(page, "tbody .channel b") == "<b>77"
+        assert text(page, "tbody .channel .detail") == "aeron:ipc?alias=<b>77"
         assert page.execute_script("return document.querySelectorAll('tbody tr').length") == 1
 
 
@@ -202,7 +203,7 @@ def test_rows_are_cards_on_a_telephone(cli: CommandLine, page: Any, tmp_path: Pa
             width = "return document.querySelector('td.channel').clientWidth"
             assert page.execute_script(width) > 300
             title = "return getComputedStyle(document.querySelector('td.channel'), '::before')"
-            assert "Channel" in page.execute_script(f"{title}.content")
+            assert "Name" in page.execute_script(f"{title}.content")
             page.get(f"{web.url}recordings/0")
             await_true(lambda: text(page, "#lengths canvas") == "")
             wide = "return document.documentElement.scrollWidth"

@@ -19,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
+from aerotape import __version__
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
@@ -28,7 +29,14 @@ from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_o
 from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
 from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.problems import status_of
-from aerotape.tools._web.rest.reading import Format, Reading, Sort, listed, row_of
+from aerotape.tools._web.rest.reading import (
+    Format,
+    Reading,
+    Sort,
+    alias_of,
+    listed,
+    row_of,
+)
 from aerotape.tools._web.rest.recordings import MAX_INT64
 from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.safety.users import is_admitted
@@ -79,7 +87,8 @@ def router(
             "overview.html",
             "/",
             snapshot=snapshot,
-            checks=checks(snapshot),
+            checks=sorted(checks(snapshot), key=lambda check: check.is_ok),
+            version=__version__,
             errors=_errors(snapshot),
             rows=[row_of(snapshot, positions, each) for each in islice(live, _MAX_LIVE)],
         )
@@ -290,6 +299,7 @@ def _live(snapshot: Snapshot) -> dict[str, Any]:
             {
                 "recording_id": each.recording_id,
                 "channel": each.original_channel,
+                "alias": alias_of(each.original_channel),
                 "stream_id": each.stream_id,
                 "position": positions[each.recording_id],
             }

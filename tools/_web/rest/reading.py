@@ -8,6 +8,7 @@ import json
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from typing import Any, Final, Literal
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.index import TimeIndex
+from aerotape.channel_uri import ChannelUri, ChannelUriError
 from aerotape.clock import epoch_ms
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError, SegmentError
@@ -409,11 +411,19 @@ def row_of(
     recorded = positions.get(descriptor.recording_id, descriptor.stop_position)
     return {
         **dataclasses.asdict(descriptor),
+        "alias": alias_of(descriptor.original_channel),
         "live": descriptor.recording_id in positions,
         "suspect": descriptor.recording_id in snapshot.suspect,
         "recorded_position": recorded if recorded >= 0 else None,
         "recorded_bytes": _recorded_bytes(descriptor, positions),
     }
+
+
+def alias_of(channel: str) -> str | None:
+    """Return the name that a channel has by its parameter `alias`; None without one."""
+    with suppress(ChannelUriError):  # a catalog may have anything
+        return ChannelUri.parse(channel).get("alias") or None
+    return None
 
 
 def _recorded_bytes(descriptor: RecordingDescriptor, positions: dict[int, int]) -> int:

@@ -51,6 +51,20 @@ function cell(row, name, label, text) {
   return made;
 }
 
+// As names.html has it.
+function showName(place, { alias, channel }) {
+  if (!alias) {
+    place.textContent = channel;
+    return;
+  }
+  const name = document.createElement("b");
+  const detail = document.createElement("span");
+  name.textContent = alias;
+  detail.className = "detail";
+  detail.textContent = channel;
+  place.append(name, " ", detail);
+}
+
 function showLive(table) {
   const body = table.tBodies[0];
   let last = null;
@@ -73,7 +87,7 @@ function showLive(table) {
         link.href = `${ROOT}/recordings/${each.recording_id}`;
         link.textContent = each.recording_id;
         cell(row, "number", "Id", "").append(link);
-        cell(row, "channel", "Channel", each.channel);
+        showName(cell(row, "channel", "Name", ""), each);
         cell(row, "number", "Stream", each.stream_id);
         cell(row, "number position", "Position", "");
         cell(row, "number rate", "Rate", "–");
@@ -127,18 +141,88 @@ async function showRates(place) {
     label: "bytes/s",
     paths: uPlot.paths.stepped({ align: 1 }),
     text: (value) => `${size(value)}/s`,
-    increments: Array.from({ length: 51 }, (_each, power) => 2 ** power),
+    increments: POWERS_OF_TWO,
     x: { values: times },
-    time: (_plot, seconds) => (seconds === null ? "–" : new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+/, "")),
+    time: clock,
   });
 }
 
-function plot(place, data, { label, paths, text, increments, x = {}, scale = {}, time = null }) {
+const TREND_MS = 5000;
+const POWERS_OF_TWO = Array.from({ length: 51 }, (_each, power) => 2 ** power);
+const ROUND = Array.from({ length: 15 }, (_each, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+
+// The largest unit and the one below it: "3 d 4 h".
+function lasting(seconds) {
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const first = Math.max(units.findIndex(([length]) => seconds >= length), 0);
+  const parts = [];
+  for (const [length, name] of units.slice(first, first + 2)) {
+    parts.push(`${spaced(Math.floor(seconds / length))} ${name}`);
+    seconds %= length;
+  }
+  return parts.join(" ");
+}
+
+// What was recorded over the last minutes or hours; the plots keep their size while they change.
+function showTrend(place) {
+  const buttons = [...place.querySelectorAll("[data-seconds]")];
+  const plots = [
+    [document.getElementById("trend-bytes"), "bytes_per_s", POWERS_OF_TWO, (value) => `${size(value)}/s`],
+    [document.getElementById("trend-messages"), "messages_per_s", ROUND, (value) => `${spaced(Math.round(value))}/s`],
+  ].map(([where, name, increments, text]) => {
+    const data = [[], []];
+    const label = name === "bytes_per_s" ? "bytes/s" : "messages/s";
+    return [name, plot(where, data, { label, paths: uPlot.paths.stepped({ align: -1 }), text, increments, height: 170, x: { values: times }, time: clock })];
+  });
+  let seconds = 900;
+
+  async function show() {
+    const { points, full_in_s: full } = await get(`${place.dataset.trend}?seconds=${seconds}`);
+    const until = Date.now() / 1000;
+    for (const [name, made] of plots) {
+      made.setData([points.map((each) => each.time_ms / 1000), points.map((each) => each[name])]);
+      made.setScale("x", { min: until - seconds, max: until });
+    }
+    const last = points.at(-1);
+    if (last !== undefined && last.messages_per_s !== null) {
+      document.getElementById("messages-per-s").textContent = spaced(Math.round(last.messages_per_s));
+    }
+    document.getElementById("full").textContent = full === null ? "–" : full > 366 * DAY_S ? "over a year" : lasting(full);
+  }
+
+  async function run() {
+    try {
+      if (!document.hidden) {
+        await show();
+      }
+    } catch (error) {
+      if (error.isFinal) {  // a browser would ask for a user each time
+        return;
+      }
+    }
+    setTimeout(run, TREND_MS);
+  }
+
+  for (const button of buttons) {
+    button.addEventListener("click", () => {
+      seconds = Number(button.dataset.seconds);
+      buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+      show().catch(() => {});
+    });
+  }
+  run();
+}
+
+function clock(_plot, seconds) {
+  return seconds === null ? "–" : new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+/, "");
+}
+
+function plot(place, data, { label, paths, text, increments, height = 260, x = {}, scale = {}, time = null }) {
   const color = getComputedStyle(place).color;
   const axis = { stroke: color, grid: { stroke: color, width: 0.2 } };
   const options = {
     width: place.clientWidth,
-    height: 260,
+    height,
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
     scales: { x: scale, y: { range: (_plot, _least, greatest) => [0, 1.1 * greatest || 1] } },
     axes: [{ ...axis, ...x }, { ...axis, size: 90, incrs: increments, values: (_plot, values) => values.map(text) }],
@@ -149,7 +233,8 @@ function plot(place, data, { label, paths, text, increments, x = {}, scale = {},
     legend: { show: time !== null },
   };
   const made = new uPlot(options, data, place);
-  addEventListener("resize", () => made.setSize({ width: place.clientWidth, height: 260 }));
+  addEventListener("resize", () => made.setSize({ width: place.clientWidth, height }));
+  return made;
 }
 
 async function showStatistics(place) {
@@ -167,7 +252,7 @@ async function showStatistics(place) {
     label: "messages",
     paths: uPlot.paths.bars({ size: [0.9, 60] }),
     text: spaced,
-    increments: Array.from({ length: 15 }, (_each, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat(),
+    increments: ROUND,
     scale: { time: false, range: [-0.6, buckets.length - 0.4] },
     x: { incrs: [1, 2, 4, 8], values: (_plot, values) => values.map((index) => (buckets[index] ? `${buckets[index].from_bytes} B` : "")) },
   });
@@ -410,6 +495,9 @@ async function send(event) {
 
 for (const table of document.querySelectorAll("table[data-live]")) {
   showLive(table);
+}
+for (const place of document.querySelectorAll("[data-trend]")) {
+  showTrend(place);
 }
 for (const place of document.querySelectorAll("[data-rates]")) {
   showRates(place);
