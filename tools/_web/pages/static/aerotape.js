@@ -374,13 +374,18 @@ function follow(table) {
     while (table.tBodies[0].rows.length > MAX_FOLLOWED) {
       table.tBodies[0].deleteRow(0);
     }
+    const recording = await get(table.dataset.messages);
+    if (recording.recorded_position !== null) {
+      showNumber(document.getElementById("end"), recording.recorded_position);
+    }
+    document.getElementById("recorded").textContent = size(recording.recorded_bytes);
+    document.getElementById("state").textContent = recording.live ? "in progress" : "stopped";
     const now = performance.now();
     if (found.length > 0) {
       const end = found.at(-1).end_position;
       status.textContent = `${size(((end - position) * 1000) / (now - read))}/s; of each second the newest ${FOLLOWED} messages`;
       position = end;
     } else {
-      const recording = await get(table.dataset.messages);
       if (!recording.live && position >= (recording.recorded_position ?? 0)) {
         status.textContent = "The recording is stopped.";
         button.hidden = true;
@@ -419,6 +424,62 @@ function follow(table) {
   });
   log.scrollTop = log.scrollHeight;
   setTimeout(run, FOLLOW_MS);
+}
+
+const AGAIN_MS = 2000;
+
+// Parts of the page that are read again; what is the same stays, with what is selected in it.
+function readAgain(parts) {
+  const stale = document.getElementById("stale");
+
+  function renew(old, made) {
+    if (old.tBodies === undefined) {
+      if (old.innerHTML !== made.innerHTML) {
+        old.replaceChildren(...made.childNodes);
+      }
+      return;
+    }
+    const body = old.tBodies[0];
+    const rows = [...made.tBodies[0].rows];
+    rows.forEach((row, index) => {
+      const now = body.rows[index];
+      if (now === undefined) {
+        body.append(row);
+      } else if (now.outerHTML !== row.outerHTML) {
+        now.replaceWith(row);
+      }
+    });
+    while (body.rows.length > rows.length) {
+      body.deleteRow(-1);
+    }
+  }
+
+  async function run() {
+    let goesOn = true;
+    try {
+      if (!document.hidden) {
+        const response = await fetch(location.href);
+        goesOn = response.ok || response.status >= 500;
+        if (!response.ok) {
+          throw new Error(`the service responds ${response.status}`);
+        }
+        const made = new DOMParser().parseFromString(await response.text(), "text/html");
+        const found = [...made.querySelectorAll("[data-again]")];
+        parts.forEach((old, index) => found[index] && renew(old, found[index]));
+        stale.hidden = true;
+      }
+    } catch (error) {
+      stale.textContent = `The figures have stopped: ${error.message}; ${goesOn ? "trying again" : "reload the page"}.`;
+      stale.hidden = false;
+    }
+    if (goesOn) {
+      setTimeout(run, AGAIN_MS);
+    }
+  }
+
+  if (parts.length > 0) {
+    setTimeout(run, AGAIN_MS);
+  }
 }
 
 const MAX_FOUND = 200;
@@ -496,6 +557,7 @@ async function send(event) {
 for (const table of document.querySelectorAll("table[data-live]")) {
   showLive(table);
 }
+readAgain(document.querySelectorAll("[data-again]"));
 for (const place of document.querySelectorAll("[data-trend]")) {
   showTrend(place);
 }
