@@ -20,7 +20,9 @@ from aerotape.tools._web.pages import routes
 from aerotape.tools._web.proxies import Network
 from aerotape.tools._web.rest import entities, ledgers, problems, recordings
 from aerotape.tools._web.rest import retention as retentions
+from aerotape.tools._web.rest import trend as trends
 from aerotape.tools._web.rest.changes import Changes
+from aerotape.tools._web.rest.reading import Reading
 from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.safety.edge import Edge
 from aerotape.tools._web.safety.hosts import HostGuard
@@ -29,6 +31,7 @@ from aerotape.tools._web.safety.parameters import check_parameters
 from aerotape.tools._web.safety.prefix import Prefix
 from aerotape.tools._web.safety.users import UserGuard
 from aerotape.tools._web.session import ControlSession
+from aerotape.tools._web.trend import Trend
 
 _THREADS: Final = 16
 
@@ -66,13 +69,6 @@ class WebSettings:
     trusted_proxies: Sequence[Network] = ()
 
 
-@asynccontextmanager
-async def _limit_threads(_app: FastAPI) -> AsyncIterator[None]:
-    """Let few threads work at a time, so that none delays the others much."""
-    current_default_thread_limiter().total_tokens = _THREADS
-    yield
-
-
 def create_app(
     observed: ObservedArchive, session: ControlSession, settings: WebSettings
 ) -> FastAPI:
@@ -87,6 +83,16 @@ def create_app(
         ConfigurationError: the users file cannot be used.
         SchemaError: a schema is invalid.
     """
+    trend = Trend(observed)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        # Few threads work at a time, so that none delays the others much.
+        current_default_thread_limiter().total_tokens = _THREADS
+        with trend:
+            trend.start()
+            yield
+
     names = (settings.host, *settings.allowed_hosts)
     middleware = [
         Middleware(Edge),
@@ -103,18 +109,19 @@ def create_app(
         redoc_url=None,
         dependencies=[Depends(check_parameters)],
         middleware=middleware,
-        lifespan=_limit_threads,
+        lifespan=lifespan,
     )
 
     monitoring.add_routes(app, observed, settings.max_series)
     changes = Changes(session, are_allowed=settings.allow_changes)
     schemas = {path.stem: PayloadSchema.from_file(path) for path in settings.schemas}
-    reading = recordings.Reading(observed, schemas)
+    reading = Reading(observed, schemas)
     app.include_router(recordings.router(observed, reading, changes))
     app.include_router(ledgers.router(session, changes))
     app.include_router(entities.router(session))
     retention = Retention(observed, settings.retention)
     app.include_router(retentions.router(retention))
+    app.include_router(trends.router(trend))
     app.include_router(routes.router(observed, reading, session, retention))
     app.mount("/static", routes.static_files())
     problems.add_handlers(app)

@@ -24,7 +24,7 @@ from aerotape.codecs.payload_encoder import PayloadEncoder
 from aerotape.codecs.schema_files import load_schema
 from aerotape.formatting import printable
 from aerotape.tools._web.observed import ObservedArchive
-from aerotape.tools._web.rest.recordings import Reading
+from aerotape.tools._web.rest.reading import Reading
 
 needs_browser = pytest.mark.skipif(not browsers.IS_INSTALLED, reason="chromium is not installed")
 HOSTILE = "<b>é\0\x1b[2J\n\u202e\u00a0\U000e0001</b>"

@@ -144,7 +144,8 @@ def test_search_and_pages(tmp_path: Path, own: CommandLine, page: Any) -> None:
         seen += page.execute_script("return document.querySelectorAll('tbody tr').length")
         assert seen == 120
         page.get(f"{web.url}recordings?channel=%3Cb%3E77")
-        assert text(page, "tbody .channel") == "aeron:ipc?alias=<b>77"
+        assert text(page, "tbody .channel b") == "<b>77"
+        assert text(page, "tbody .channel .detail") == "aeron:ipc?alias=<b>77"
         assert page.execute_script("return document.querySelectorAll('tbody tr').length") == 1
 
 
@@ -202,7 +203,7 @@ def test_rows_are_cards_on_a_telephone(own: CommandLine, page: Any, tmp_path: Pa
             width = "return document.querySelector('td.channel').clientWidth"
             assert page.execute_script(width) > 300
             title = "return getComputedStyle(document.querySelector('td.channel'), '::before')"
-            assert "Channel" in page.execute_script(f"{title}.content")
+            assert "Name" in page.execute_script(f"{title}.content")
             page.get(f"{web.url}recordings/0")
             await_true(lambda: text(page, "#lengths canvas") == "")
             wide = "return document.documentElement.scrollWidth"
@@ -257,7 +258,10 @@ def test_replays(page: Any) -> None:
         messages = exits.enter_context(client.replay(recording_id, 0, follow=True))
         next(messages)
         page.get(f"{web.url}replays")
-        assert text(page, "tbody td") == str(recording_id)
+        assert text(page, "tbody td a") == str(recording_id)
+        lag = "tbody td:last-child"
+        before = text(page, lag)
+        await_true(lambda: text(page, lag) != before)  # without a reload
         page.get(f"{web.url}retention")
         assert "--retention" in text(page, ".failed")
 
@@ -269,8 +273,22 @@ def test_ledgers(page: Any) -> None:
         with WebService(CommandLine(served), served.archive_dir) as web:
             page.get(f"{web.url}ledgers?scope=6")
             assert text(page, "tbody td") == "78"
+            cells = page.execute_script(
+                "return [...document.querySelectorAll('tbody td')].map(each => each.textContent)"
+            )
+            assert cells[1:6] == ["VD_JOURNAL", "CLOSED", "no", "1", "1"]
+            page.execute_script("document.querySelector('tbody a').click()")
+            await_true(lambda: page.title.startswith("Ledger 78"))
+            assert text(page, "tbody tr:last-child .payload") == "one"
+            page.get(f"{web.url}ledgers/6/78?entry=0")
+            assert text(page, "tbody .payload") == "zero"
+            page.get(f"{web.url}ledgers/6/79")
+            assert "unknown ledger" in text(page, ".failed:not(#stale)")
+            page.get(f"{web.url}ledgers?scope=6")
+            with client.create_ledger("VD_JOURNAL", aerotape.QualifiedId(6, 80)):
+                await_true(lambda: text(page, "tbody tr:last-child td") == "80")
             page.get(f"{web.url}ledgers?scope=x")
-            assert "scope='x'" in text(page, ".failed")
+            assert "scope='x'" in text(page, ".failed:not(#stale)")
 
 
 def test_entities(page: Any) -> None:
@@ -278,6 +296,8 @@ def test_entities(page: Any) -> None:
         with client.entities("orders") as entities:
             entities.append("<b>", [Event(1, b'{"price": 2.50}', "json")])
         with WebService(CommandLine(served), served.archive_dir) as web:
+            page.get(f"{web.url}entities")
+            assert text(page, "tbody a") == "orders"
             page.get(f"{web.url}entities?topic=orders&key=%3Cb%3E")
             assert '{"price": 2.50}' in text(page, "tbody .text")
             page.get(f"{web.url}entities?topic=none")

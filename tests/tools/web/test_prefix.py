@@ -42,7 +42,7 @@ def fetch(url: str, method: str = "GET") -> tuple[int, http.client.HTTPMessage, 
     made = http.client.HTTPConnection(parts.netloc, timeout=60)
     made.request(method, f"{parts.path}?{parts.query}" if parts.query else parts.path)
     response = made.getresponse()
-    body = response.read().decode()
+    body = response.read().decode(errors="replace")  # Parquet is no text
     made.close()
     return response.status, response.msg, body
 

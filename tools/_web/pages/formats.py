@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.times import time_text
+from aerotape.tools._web.rest.reading import fields_text as as_json
 
 _GROUP: Final = 3
 
@@ -34,8 +34,8 @@ def grouped(value: Any) -> Any:
 
 
 def fields_text(fields: Any) -> str:
-    """Return the fields of a payload as JSON, in the order of its schema."""
-    return printable(json.dumps(fields, ensure_ascii=False))
+    """Return the fields of a payload as JSON, what is not printable escaped."""
+    return printable(as_json(fields))
 
 
 def safe(value: Any) -> Any:

@@ -19,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
+from aerotape import __version__
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
@@ -28,7 +29,15 @@ from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_o
 from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
 from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.problems import status_of
-from aerotape.tools._web.rest.recordings import MAX_INT64, Format, Reading, Sort, listed, row_of
+from aerotape.tools._web.rest.reading import (
+    Format,
+    Reading,
+    Sort,
+    alias_of,
+    listed,
+    row_of,
+)
+from aerotape.tools._web.rest.recordings import MAX_INT64
 from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.safety.users import is_admitted
 from aerotape.tools._web.session import ControlSession
@@ -78,7 +87,8 @@ def router(
             "overview.html",
             "/",
             snapshot=snapshot,
-            checks=checks(snapshot),
+            checks=sorted(checks(snapshot), key=lambda check: check.is_ok),
+            version=__version__,
             errors=_errors(snapshot),
             rows=[row_of(snapshot, positions, each) for each in islice(live, _MAX_LIVE)],
         )
@@ -149,6 +159,7 @@ def router(
         format: Format = "text",
         schema: str | None = None,
         from_time: str = "",
+        text: Annotated[str, Query(max_length=1_000)] = "",
     ) -> Response:
         if schema is None:  # the form has "" for none
             schema = next(iter(reading.schemas)) if len(reading.schemas) == 1 else ""
@@ -158,22 +169,38 @@ def router(
             notes = reading.damage(recording_id)
         except AerotapeError as error:
             return failed(request, "/recordings", error)
-        follows = row["live"] and position is None and before is None and not from_time
-        problem, messages = "", []
+        follows = row["live"] and position is None and before is None
+        follows = follows and not from_time and not text
+        problem, messages, search = "", [], None
         try:
             with building():
-                for each in reading.messages(
-                    recording_id,
-                    position,
-                    _MESSAGES,
-                    format,
-                    schema or None,
-                    from_time=from_time or None,
-                    to_position=before,
-                    last=_MESSAGES if follows or before is not None else None,
-                    max_payload=MAX_TEXT,
-                ):
-                    messages.append(each)
+                if text:
+                    if from_time:
+                        position = max(position or 0, reading.position_at(recording_id, from_time))
+                    search = reading.search(
+                        recording_id,
+                        text,
+                        position,
+                        _MESSAGES,
+                        format,
+                        schema or None,
+                        to_position=before,
+                        max_payload=MAX_TEXT,
+                    )
+                    messages = search.messages
+                else:
+                    for each in reading.messages(
+                        recording_id,
+                        position,
+                        _MESSAGES,
+                        format,
+                        schema or None,
+                        from_time=from_time or None,
+                        to_position=before,
+                        last=_MESSAGES if follows or before is not None else None,
+                        max_payload=MAX_TEXT,
+                    ):
+                        messages.append(each)
         except AerotapeError as error:
             problem = str(error)
         return page(
@@ -190,10 +217,17 @@ def router(
             views=_views(row, messages, before, format, schema if reading.schemas else None),
             max_payload=MAX_TEXT,
             position=position,
+            before=before,
             format=format,
             schema=schema,
             schemas=list(reading.schemas),
-            from_time=from_time,
+            from_time="" if text else from_time,
+            text=text,
+            search=search,
+            selection=_selection(
+                {"format": format, "schema": schema, "from_time": "" if text else from_time},
+                messages,
+            ),
         )
 
     add_tables(routes, page, observed, session, retention)
@@ -235,6 +269,14 @@ def _views(
     }
 
 
+def _selection(how: dict[str, str], messages: list[dict[str, Any]]) -> str:
+    """Return the query of a file with the messages from the first one shown to the last."""
+    where = {}
+    if messages:
+        where = {"position": messages[0]["position"], "to_position": messages[-1]["end_position"]}
+    return urlencode({**where, **{name: value for name, value in how.items() if value}})
+
+
 def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the operations of an OpenAPI document, a dictionary each."""
     return [
@@ -257,6 +299,7 @@ def _live(snapshot: Snapshot) -> dict[str, Any]:
             {
                 "recording_id": each.recording_id,
                 "channel": each.original_channel,
+                "alias": alias_of(each.original_channel),
                 "stream_id": each.stream_id,
                 "position": positions[each.recording_id],
             }

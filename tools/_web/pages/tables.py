@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Request, Response
 
+from aerotape.client.ledger.requests import LedgerInfo
+from aerotape.clients import ArchiveClient
+from aerotape.codecs.entry import Entry
 from aerotape.counter_keys import CounterType, key_fields
+from aerotape.entity.topic import topics_of
 from aerotape.errors import AerotapeError
+from aerotape.formatting import utf8_text
+from aerotape.qualified_id import QualifiedId
 from aerotape.tools._entity.read import event_text
+from aerotape.tools._ledger._common import info_row
 from aerotape.tools._web.observed import ObservedArchive, lag
 from aerotape.tools._web.pages.formats import time_of
+from aerotape.tools._web.rest.answers import MAX_ANSWER
 from aerotape.tools._web.rest.entities import read_journal
 from aerotape.tools._web.rest.ledgers import unsigned
 from aerotape.tools._web.rest.retention import Retention
@@ -21,6 +30,20 @@ PAGE_ROWS: Final = 100
 MAX_TEXT: Final = 4_096
 """The most characters or bytes of one text in a table."""
 _MAX_TABLE_ROWS: Final = 1_000
+_LEDGERS: Final = 50
+_ENTRIES: Final = 50
+
+
+class Link(NamedTuple):
+    """A value that leads to another page.
+
+    Attributes:
+        value: what is shown.
+        path: of the page.
+    """
+
+    value: str | int
+    path: str
 
 
 def add_tables(
@@ -41,43 +64,91 @@ def add_tables(
     """
 
     @routes.get("/ledgers")
-    def ledgers(request: Request, scope: str = "0") -> Response:
-        problem, rows = "", []
+    def ledgers(request: Request, scope: str = "0", after: str = "") -> Response:
+        problem, note, rows = "", "", []
         try:
             scope_id = unsigned("scope", scope)
-            found = session.run(lambda client: list(client.list_ledgers(scope_id, 0, PAGE_ROWS)))
+            begin = unsigned("after", after) + 1 if after else 0
+
+            def read(client: ArchiveClient) -> list[LedgerInfo]:
+                ids = [each.id for each in client.list_ledgers(scope_id, begin, _LEDGERS)]
+                return [client.ledger_info(each) for each in ids]  # these have LAP and LAC
+
+            found = session.run(read)
             rows = [
                 (
-                    str(info.id.ledger_id),
+                    Link(str(info.id.ledger_id), f"/ledgers/{scope_id}/{info.id.ledger_id}"),
                     info.type,
                     info.state,
+                    "yes" if info.has_writer else "no",
                     _plain(info.last_add_pushed),
                     _plain(info.last_add_confirmed),
                     info.recorded_position - info.confirmed_position,
+                    _mirrors(info),
                 )
                 for info in found
             ]
+            if len(found) == _LEDGERS:
+                note = f"to go on, enter {found[-1].id.ledger_id} as the one after which they begin"
         except AerotapeError as error:
             problem = str(error)
-        columns = ("Ledger:", "Type", "State", "LAP:", "LAC:", "Unconfirmed:B")
-        form = [("Scope", "scope", scope)]
-        return _table(page, request, "/ledgers", "Ledgers", columns, rows, problem, form)
+        columns = (
+            *("Ledger:", "Type", "State", "Writer", "LAP:", "LAC:", "Unconfirmed:B"),
+            "Mirrors connected",
+        )
+        form = [("Scope", "scope", scope), ("after", "after", after)]
+        return _table(
+            page, request, "/ledgers", "Ledgers", columns, rows, problem, form, note, live=True
+        )
+
+    @routes.get("/ledgers/{scope}/{ledger}")
+    def ledger(request: Request, scope: str, ledger: str, entry: str = "") -> Response:
+        problem, facts = "", []
+        entries: list[Entry] = []
+        try:
+            id = QualifiedId(unsigned("scope", scope), unsigned("ledger", ledger))
+            first = unsigned("entry", entry) if entry else None
+            info, entries = session.run(lambda client: _entries(client, id, first))
+            facts = list(info_row(info).items())
+        except AerotapeError as error:
+            problem = str(error)
+        return page(
+            request,
+            "ledger.html",
+            "/ledgers",
+            title=f"Ledger {ledger[:20]}",
+            facts=[(name, value) for name, value in facts if name != "members"],
+            members=next((value for name, value in facts if name == "members"), []),
+            entries=[
+                (each.entry_id, len(each.payload), shortened(utf8_text(each.payload, MAX_TEXT + 1)))
+                for each in entries
+            ],
+            path=f"/ledgers/{scope}/{ledger}",
+            entry=entry,
+            problem=problem,
+        )
 
     @routes.get("/entities")
     def entities(request: Request, topic: str = "", key: str = "") -> Response:
-        problem, note, rows = "", "", []
+        form = [("Topic", "topic", topic), ("Entity", "key", key)]
+        problem, note = "", ""
+        rows: list[Any] = []
+        columns: tuple[str, ...] = ("Number:", "Event")
         try:
             if topic:
                 last, events = read_journal(session, topic, key, 1, PAGE_ROWS)
                 note = f"last sequence number: {'none' if last is None else last}"
                 rows = [(each.event.seq_nr, shortened(event_text(each))) for each in events]
+            else:
+                columns = ("Topic",)
+                found = topics_of(observed.snapshot().recordings)
+                rows = [_topic(each) for each in found]
         except AerotapeError as error:
             problem = str(error)
         except HTTPException as error:
             problem = error.detail
-        form = [("Topic", "topic", topic), ("Entity", "key", key)]
         return _table(
-            page, request, "/entities", "Entities", ("Number:", "Event"), rows, problem, form, note
+            page, request, "/entities", "Entities", columns, rows, problem, form, note
         )
 
     @routes.get("/replays")
@@ -86,7 +157,7 @@ def add_tables(
         ends = snapshot.ends()
         rows = [
             (
-                each.recording_id,
+                Link(each.recording_id, f"/recordings/{each.recording_id}"),
                 each.channel,
                 each.stream_id,
                 each.session_id,
@@ -98,7 +169,7 @@ def add_tables(
         count = snapshot.value(CounterType.REPLAY_SESSIONS) or 0
         note = f"{count} in progress; not shown: {max(count - len(rows), 0)}"
         columns = ("Recording:", "Channel", "Stream:", "Session:", "Position:", "Lag:B")
-        return _table(page, request, "/replays", "Replays", columns, rows, note=note)
+        return _table(page, request, "/replays", "Replays", columns, rows, note=note, live=True)
 
     @routes.get("/retention")
     def plan(request: Request) -> Response:
@@ -107,7 +178,7 @@ def add_tables(
             found = retention.plan()
             rows = [
                 (
-                    each.recording_id,
+                    Link(each.recording_id, f"/recordings/{each.recording_id}"),
                     "all" if each.new_start_position is None else each.new_start_position,
                     each.segments,
                     each.size_bytes,
@@ -139,7 +210,10 @@ def add_tables(
             )
         }
         note = ", ".join(f"{count} {name}" for name, count in found.items())
-        return _table(page, request, "/sessions", "Sessions", ("Id:", "Client"), rows, note=note)
+        columns = ("Id:", "Client")
+        return _table(
+            page, request, "/sessions", "Sessions", columns, rows, note=note, live=True
+        )
 
     @routes.get("/counters")
     def counters(request: Request) -> Response:
@@ -149,7 +223,7 @@ def add_tables(
             for each in (*snapshot.own_counters, *snapshot.counters)
         ]
         columns = ("Id:", "Type:", "Value:", "Label")
-        return _table(page, request, "/counters", "Counters", columns, rows)
+        return _table(page, request, "/counters", "Counters", columns, rows, live=True)
 
     @routes.get("/errors")
     def errors(request: Request) -> Response:
@@ -166,7 +240,7 @@ def add_tables(
             for each in found
         ]
         columns = ("Source", "Count:", "First:", "Last:", "Error")
-        return _table(page, request, "/errors", "Errors", columns, rows)
+        return _table(page, request, "/errors", "Errors", columns, rows, live=True)
 
 
 def _table(
@@ -179,11 +253,13 @@ def _table(
     problem: str = "",
     form: Sequence[tuple[str, str, str]] = (),
     note: str = "",
+    *,
+    live: bool = False,
 ) -> Response:
     """Return a page with a table.
 
     The titles of columns of numbers end with a colon, of bytes with `:B`. The form has a label,
-    name and value for each field.
+    name and value for each field. A live one is read again while it is shown.
     """
     kinds = {"": "text", ":": "number", ":B": "bytes"}
     parts = [name.partition(":") for name in columns]
@@ -201,12 +277,39 @@ def _table(
         problem=problem,
         form=form,
         note=note,
+        live=live,
     )
 
 
 def shortened(text: str) -> str:
     """Return a text that fits into a table."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+
+
+def _topic(name: str) -> tuple[Link]:
+    return (Link(name, f"/entities?{urlencode({'topic': name})}"),)
+
+
+def _mirrors(info: LedgerInfo) -> str:
+    """Return how many mirrors are connected, of how many; "" without mirrors."""
+    if not info.mirrors:
+        return ""
+    if not info.members:
+        return "not known here"
+    return f"{sum(each.is_connected for each in info.members)} of {len(info.mirrors)}"
+
+
+def _entries(
+    client: ArchiveClient, ledger: QualifiedId, first: int | None
+) -> tuple[LedgerInfo, list[Entry]]:
+    """Return a ledger, and entries from one on; None: the newest."""
+    info = client.ledger_info(ledger)
+    last = info.last_add_confirmed
+    if first is None:
+        first = max(0, (-1 if last is None else last) + 1 - _ENTRIES)
+    with client.open_ledger_read_only(ledger) as reader:
+        found = reader.read(first, None, max_entries=_ENTRIES, max_bytes=MAX_ANSWER)
+        return info, list(found)
 
 
 def _plain(value: int | None) -> str:

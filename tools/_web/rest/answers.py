@@ -70,13 +70,16 @@ def building() -> Iterator[None]:
         _building.release()
 
 
-def answer(rows: Iterable[str], begin: str = "[", end: str = "]") -> PartsResponse:
-    """Return rows of JSON, as many as fit.
+def answer(
+    rows: Iterable[str], begin: str = "[", end: str = "]", between: str = ","
+) -> PartsResponse:
+    """Return rows of JSON, or of another text, as many as fit.
 
     Args:
         rows: the rows; no more are taken than fit, and one.
         begin: the text before them.
         end: the text after them.
+        between: the text between two of them.
 
     Raises:
         HTTPException: 413, the first row does not fit.
@@ -93,7 +96,7 @@ def answer(rows: Iterable[str], begin: str = "[", end: str = "]") -> PartsRespon
                 raise too_large(len(encoded))
             break
         if not is_first:
-            open_part += b","
+            open_part += between.encode()
         is_first = False
         for at in range(0, len(encoded), PART):
             open_part += encoded[at : at + PART]

@@ -20,7 +20,8 @@ from aerotape.qualified_id import QualifiedId
 from aerotape.tools._ledger._common import info_row
 from aerotape.tools._web.rest.answers import MAX_ANSWER, answer, building, row_text, too_large
 from aerotape.tools._web.rest.changes import Changes
-from aerotape.tools._web.rest.recordings import MAX_INT64, MAX_ROWS, Format, Limit, encoded
+from aerotape.tools._web.rest.reading import Format, encoded
+from aerotape.tools._web.rest.recordings import MAX_INT64, MAX_ROWS, Limit
 from aerotape.tools._web.session import ControlSession
 
 

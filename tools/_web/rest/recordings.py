@@ -2,302 +2,32 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import json
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
-from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.client.arguments import SourceLocationName
-from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import archive as codecs
-from aerotape.codecs.payloads import PayloadSchema
-from aerotape.errors import ConfigurationError, SegmentError
-from aerotape.formatting import utf8_text
-from aerotape.message import Message
-from aerotape.replay.offline.directory import Recording, open_directory
-from aerotape.times import parse_time
-from aerotape.tools._web.observed import ObservedArchive, Snapshot
+from aerotape.errors import SegmentError
+from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.rest.answers import answer, building, row_text
 from aerotape.tools._web.rest.changes import Changes
-from aerotape.tools.messages._printing import decoded, message_row
+from aerotape.tools._web.rest.exports import MAX_EXPORTED, Kind, exported
+from aerotape.tools._web.rest.reading import (
+    MAX_BINS,
+    MAX_PAYLOAD,
+    Format,
+    Reading,
+    Sort,
+    listed,
+)
 
 MAX_ROWS: Final = 1_000
 _DEFAULT_ROWS: Final = 100
-_MAX_PAYLOAD: Final = 1 << 16
-_MAX_BYTES: Final = 8 << 20
-_WINDOW: Final = 256 << 10
-_MAX_BINS: Final = 2_000
-_MIN_BIN_NS: Final = 1_000_000_000
-_MAX_SCANNED: Final = 64 << 20
-Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
-Format = Literal["text", "hex", "base64"]
 Limit = Annotated[int, Query(ge=1, le=MAX_ROWS)]
 MAX_INT64: Final = (1 << 63) - 1
-_ENCODINGS: Final[dict[Format, Callable[[bytes], str]]] = {
-    "text": utf8_text,
-    "hex": bytes.hex,
-    "base64": lambda payload: base64.b64encode(payload).decode(),
-}
-
-
-def encoded(payload: bytes, format: Format) -> str:
-    """Return a payload in a format."""
-    return _ENCODINGS[format](payload)
-
-
-def _shown(payload: bytes, format: Format, limit: int) -> tuple[str, bool]:
-    """Return as many bytes of a payload as a limit, and whether these are all.
-
-    As text it is as many characters: a byte that is not UTF-8 has four.
-    """
-    begin = payload[:limit]
-    if format != "text":
-        return encoded(begin, format), len(payload) <= limit
-    text = utf8_text(begin, limit + 1)
-    return text[:limit], len(payload) <= limit and len(text) <= limit
-
-
-class Reading:
-    """Reads recordings from the files of an archive."""
-
-    def __init__(
-        self, observed: ObservedArchive, schemas: Mapping[str, PayloadSchema] = MappingProxyType({})
-    ) -> None:
-        """Create it; nothing is read.
-
-        Args:
-            observed: the archive.
-            schemas: those that payloads can be decoded with, by name.
-        """
-        self._observed = observed
-        self.schemas = schemas
-
-    def opened(self, recording_id: int) -> Recording:
-        """Open a recording (UnknownRecordingError, CatalogError)."""
-        return open_directory(self._observed.directory).recording(recording_id)
-
-    def recording(self, recording_id: int) -> dict[str, Any]:
-        """Return a recording's row (UnknownRecordingError, CatalogError)."""
-        snapshot = self._observed.snapshot()
-        for each in snapshot.recordings:
-            if each.recording_id == recording_id:
-                return row_of(snapshot, snapshot.positions(), each)
-        descriptor = self.opened(recording_id).descriptor  # just begun, or says why not
-        return row_of(snapshot, snapshot.positions(), descriptor)
-
-    def damage(self, recording_id: int) -> list[SuspectNote]:
-        """Return why a recording is marked as suspect, and what the last verification found.
-
-        Raises:
-            StorageError: the directory cannot be read.
-            UnknownRecordingError: neither has it, and there is no such recording.
-        """
-        verification = self._observed.snapshot().verification
-        marked = open_directory(self._observed.directory).suspect_notes().get(recording_id, [])
-        found = verification.failed.get(recording_id, []) if verification else []
-        if not marked and not found:
-            self.opened(recording_id)
-        return [*marked, *found]
-
-    def segments(self, recording_id: int, position: int | None = None) -> Iterator[dict[str, Any]]:
-        """Iterate over segment files from a position on (errors as `opened`, StorageError)."""
-        found = self.opened(recording_id)
-        length = found.descriptor.segment_file_length
-        for each in found.segment_files():
-            if position is None or each.base_position + length > position:
-                yield {
-                    "name": each.path.name,
-                    "base_position": each.base_position,
-                    "length": each.path.stat().st_size,
-                }
-
-    def messages(
-        self,
-        recording_id: int,
-        position: int | None,
-        limit: int,
-        format: Format,
-        schema: str | None = None,
-        *,
-        from_time: str | None = None,
-        to_position: int | None = None,
-        last: int | None = None,
-        max_payload: int = _MAX_PAYLOAD,
-    ) -> Iterator[dict[str, Any]]:
-        """Iterate over messages that begin at a position or later; at most 8 MiB are read.
-
-        A time, ISO 8601 or a number as for the commands, leads to the first that may have been
-        recorded then. With a schema, `fields` are those of the payload, null if it is of another
-        schema or too long.
-
-        Args:
-            recording_id: the recording.
-            position: bytes; None: the start position.
-            limit: the most messages.
-            format: of payloads.
-            schema: the name of a schema.
-            from_time: the time.
-            to_position: messages that begin there or later are left out, bytes; None: none.
-            last: only the newest of these, so many; None: from the first one on.
-            max_payload: the most bytes of a payload that are shown.
-
-        Raises:
-            ConfigurationError: there is no such schema.
-            SegmentError: a file is missing or damaged; messages before that are returned first.
-            UnknownRecordingError: there is no such recording.
-        """
-        if schema is not None and schema not in self.schemas:
-            known = ", ".join(self.schemas) or "none: start the service with --schema"
-            raise ConfigurationError(f"schema={schema!r}: unknown; there is {known}", "schema")
-        found = self.opened(recording_id)
-        begin = found.start_position if position is None else position
-        if from_time is not None:
-            begin = max(begin, found.time_index.position_from(parse_time(from_time, "from_time")))
-        end = found.recorded_position
-        if to_position is not None:
-            end = min(end, to_position)
-        if last is None:
-            end = min(begin + _MAX_BYTES, end)
-        else:
-            begin = _begin_of_newest(found, max(begin, end - _MAX_BYTES), end, last)
-        for each in islice(_in_windows(found, begin, end), limit):
-            shown, is_whole = _shown(each.payload, format, max_payload)
-            row = {**message_row(each), "payload": shown, "is_whole": is_whole}
-            if schema is not None:
-                is_short = len(each.payload) <= max_payload
-                row["fields"] = self._fields(schema, each.payload) if is_short else None
-            yield row
-
-    def _fields(self, schema: str, payload: bytes) -> Any:
-        try:
-            fields = decoded(self.schemas[schema], payload)
-        except ValueError:
-            return None
-        return None if fields is None else json.loads(fields)
-
-    def statistics(self, recording_id: int, position: int | None, bins: int) -> dict[str, Any]:
-        """Return numbers and lengths of messages and gaps, of at most 64 MiB.
-
-        Args:
-            recording_id: the recording.
-            position: where the range begins, bytes; None: so that it ends where the recording does.
-            bins: parts of the range.
-
-        Raises:
-            CatalogError: as `opened`.
-            StorageError: a file cannot be read.
-        """
-        found = self.opened(recording_id)
-        begin = max(found.recorded_position - _MAX_SCANNED, found.start_position)
-        if position is not None:
-            begin = position
-        end = min(begin + _MAX_SCANNED, max(found.recorded_position, begin))
-        statistics = found.stats(begin, end, bins=bins)
-        histogram = [dataclasses.asdict(each) for each in statistics.histogram(2)]
-        return {**statistics.to_dict(), "histogram": histogram}
-
-    def rates(
-        self, recording_id: int, bins: int, from_ns: int | None, to_ns: int | None
-    ) -> list[dict[str, Any]]:
-        """Return bytes a second in equal parts of a time; empty without a time index.
-
-        Between two points of the time index the rate is taken to be constant. So parts that are
-        not much longer than its interval would show the interval, not the stream.
-
-        Args:
-            recording_id: the recording.
-            bins: the number of parts; fewer, but one, if they were shorter than a second.
-            from_ns: the begin, epoch nanoseconds; None: that of the recording.
-            to_ns: the end; None: that of the recording.
-        """
-        found = self.opened(recording_id)
-        index = found.time_index
-        if not index.points:
-            return []
-        begin = index.points[0].time_ns if from_ns is None else from_ns
-        end = _end_ns(found) if to_ns is None else to_ns
-        bins = max(min(bins, (end - begin) // _MIN_BIN_NS), 1)
-        edges = [begin + (end - begin) * n // bins for n in range(bins + 1)]
-        positions = [_position_at(index, edge, end) for edge in edges]
-        return [
-            {
-                "from_ns": edges[n],
-                "to_ns": edges[n + 1],
-                "from_position": positions[n],
-                "to_position": positions[n + 1],
-                "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / (edges[n + 1] - edges[n]),
-            }
-            for n in range(bins)
-            if edges[n + 1] > edges[n]
-        ]
-
-
-def _begin_of_newest(recording: Recording, begin: int, end: int, count: int) -> int:
-    """Return where the last messages that begin in a range begin; its end if there are none."""
-    if begin >= end:
-        return end
-    first = next(recording.messages(begin, end, last=count), None)
-    return end if first is None else first.position
-
-
-def _in_windows(recording: Recording, begin: int, end: int) -> Iterator[Message]:
-    """Iterate over the messages that begin in a range; only a part of it is in memory."""
-    for at in range(begin, end, _WINDOW):
-        yield from recording.messages(at, min(at + _WINDOW, end))
-
-
-def _up_to_damage(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Iterate over messages up to a damaged place, which is an error only if it is the first."""
-    is_first = True
-    try:
-        for row in rows:
-            yield row
-            is_first = False
-    except SegmentError:
-        if is_first:
-            raise
-
-
-def listed(
-    snapshot: Snapshot,
-    *,
-    channel: str | None,
-    stream_id: int | None,
-    live: bool | None,
-    sort: Sort,
-    descending: bool,
-    after: int | None,
-    limit: int,
-) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many recordings match, and a page of them: those after a recording id."""
-    positions = snapshot.positions()
-    found = [
-        each
-        for each in snapshot.recordings
-        if (channel is None or channel in each.original_channel)
-        and stream_id in (None, each.stream_id)
-        and live in (None, each.recording_id in positions)
-    ]
-
-    def key(descriptor: RecordingDescriptor) -> tuple[int, int]:
-        if sort == "recorded_bytes":
-            return _recorded_bytes(descriptor, positions), descriptor.recording_id
-        return getattr(descriptor, sort), descriptor.recording_id
-
-    found.sort(key=key, reverse=descending)
-    ids = [each.recording_id for each in found]
-    begin = ids.index(after) + 1 if after in ids else 0
-    page = found[begin : begin + limit]
-    return len(found), [row_of(snapshot, positions, each) for each in page]
 
 
 def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> APIRouter:
@@ -348,7 +78,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     @routes.get("/{recording_id}/rates", summary="Bytes a second over time, of its time index")
     def rates(
         recording_id: int,
-        bins: Annotated[int, Query(ge=1, le=_MAX_BINS)] = 200,
+        bins: Annotated[int, Query(ge=1, le=MAX_BINS)] = 200,
         from_ns: Annotated[int | None, Query(alias="from", description="epoch ns")] = None,
         to_ns: Annotated[int | None, Query(alias="to", description="epoch ns")] = None,
     ) -> list[dict[str, Any]]:
@@ -362,7 +92,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         position: Annotated[
             int | None, Query(ge=0, le=MAX_INT64, description="default: of the newest 64 MiB")
         ] = None,
-        bins: Annotated[int, Query(ge=0, le=_MAX_BINS)] = 0,
+        bins: Annotated[int, Query(ge=0, le=MAX_BINS)] = 0,
     ) -> dict[str, Any]:
         return reading.statistics(recording_id, position, bins)
 
@@ -379,8 +109,8 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
         from_time: Annotated[str | None, Query(description="ISO 8601, or a number")] = None,
         max_payload: Annotated[
-            int, Query(ge=1, le=_MAX_PAYLOAD, description="bytes of each that are shown")
-        ] = _MAX_PAYLOAD,
+            int, Query(ge=1, le=MAX_PAYLOAD, description="bytes of each that are shown")
+        ] = MAX_PAYLOAD,
     ) -> Response:
         rows = reading.messages(
             recording_id,
@@ -395,6 +125,62 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         )
         with building():
             return answer(map(row_text, _up_to_damage(rows)))
+
+    @routes.get("/{recording_id}/search", summary="Messages that have a text, a part at a time")
+    def search(
+        recording_id: int,
+        text: Annotated[str, Query(min_length=1, max_length=1_000)],
+        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        to_position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        limit: Limit = _DEFAULT_ROWS,
+        format: Format = "text",
+        schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
+        max_payload: Annotated[
+            int, Query(ge=1, le=MAX_PAYLOAD, description="bytes of each that are shown")
+        ] = MAX_PAYLOAD,
+    ) -> Response:
+        with building():
+            found = reading.search(
+                recording_id,
+                text,
+                position,
+                limit,
+                format,
+                schema,
+                to_position=to_position,
+                max_payload=max_payload,
+            )
+            how_far = {
+                name: getattr(found, name)
+                for name in ("from_position", "to_position", "end_position")
+            }
+            end = f"],{row_text(how_far)[1:]}"
+            return answer(map(row_text, found.messages), '{"messages":[', end)
+
+    @routes.get("/{recording_id}/export", summary="Messages as a file: JSON lines, CSV, Parquet")
+    def export(
+        recording_id: int,
+        kind: Annotated[Kind, Query(alias="as")],
+        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        to_position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        last: Annotated[int | None, Query(ge=1, le=MAX_EXPORTED)] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_EXPORTED)] = MAX_EXPORTED,
+        format: Format = "text",
+        schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
+        from_time: Annotated[str | None, Query(description="ISO 8601, or a number")] = None,
+    ) -> Response:
+        rows = reading.messages(
+            recording_id,
+            position,
+            limit,
+            format,
+            schema,
+            from_time=from_time,
+            to_position=to_position,
+            last=last,
+        )
+        with building():
+            return exported(reading, recording_id, _up_to_damage(rows), kind, schema)
 
     @routes.post("", summary="Record each stream of a channel and stream id, now or later")
     def start(
@@ -441,40 +227,13 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     return routes
 
 
-def _position_at(index: TimeIndex, time_ns: int, end_ns: int) -> int:
-    """Estimate how far a recording was at a time; at `end_ns` all was recorded."""
-    points = index.points
-    after = bisect_right(points, time_ns, key=lambda point: point.time_ns)
-    if after == 0:
-        return index.start_position
-    first = points[after - 1]
-    to_ns, to_position = end_ns, index.recorded_position
-    if after < len(points):
-        to_ns, to_position = points[after].time_ns, points[after].position
-    share = (time_ns - first.time_ns) * (to_position - first.position)
-    return first.position + share // max(to_ns - first.time_ns, 1)
-
-
-def _end_ns(recording: Recording) -> int:
-    """Return a time after which nothing of a recording was recorded, or now."""
-    stop_ms = recording.descriptor.stop_timestamp_ms
-    return (epoch_ms() if stop_ms < 0 else stop_ms + 1) * 1_000_000
-
-
-def row_of(
-    snapshot: Snapshot, positions: dict[int, int], descriptor: RecordingDescriptor
-) -> dict[str, Any]:
-    """Return a recording with how far it is recorded."""
-    recorded = positions.get(descriptor.recording_id, descriptor.stop_position)
-    return {
-        **dataclasses.asdict(descriptor),
-        "live": descriptor.recording_id in positions,
-        "suspect": descriptor.recording_id in snapshot.suspect,
-        "recorded_position": recorded if recorded >= 0 else None,
-        "recorded_bytes": _recorded_bytes(descriptor, positions),
-    }
-
-
-def _recorded_bytes(descriptor: RecordingDescriptor, positions: dict[int, int]) -> int:
-    recorded = positions.get(descriptor.recording_id, descriptor.stop_position)
-    return max(recorded - descriptor.start_position, 0)
+def _up_to_damage(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Iterate over messages up to a damaged place, which is an error only if it is the first."""
+    is_first = True
+    try:
+        for row in rows:
+            yield row
+            is_first = False
+    except SegmentError:
+        if is_first:
+            raise

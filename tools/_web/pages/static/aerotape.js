@@ -51,6 +51,20 @@ function cell(row, name, label, text) {
   return made;
 }
 
+// As names.html has it.
+function showName(place, { alias, channel }) {
+  if (!alias) {
+    place.textContent = channel;
+    return;
+  }
+  const name = document.createElement("b");
+  const detail = document.createElement("span");
+  name.textContent = alias;
+  detail.className = "detail";
+  detail.textContent = channel;
+  place.append(name, " ", detail);
+}
+
 function showLive(table) {
   const body = table.tBodies[0];
   let last = null;
@@ -73,7 +87,7 @@ function showLive(table) {
         link.href = `${ROOT}/recordings/${each.recording_id}`;
         link.textContent = each.recording_id;
         cell(row, "number", "Id", "").append(link);
-        cell(row, "channel", "Channel", each.channel);
+        showName(cell(row, "channel", "Name", ""), each);
         cell(row, "number", "Stream", each.stream_id);
         cell(row, "number position", "Position", "");
         cell(row, "number rate", "Rate", "–");
@@ -127,18 +141,88 @@ async function showRates(place) {
     label: "bytes/s",
     paths: uPlot.paths.stepped({ align: 1 }),
     text: (value) => `${size(value)}/s`,
-    increments: Array.from({ length: 51 }, (_each, power) => 2 ** power),
+    increments: POWERS_OF_TWO,
     x: { values: times },
-    time: (_plot, seconds) => (seconds === null ? "–" : new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+/, "")),
+    time: clock,
   });
 }
 
-function plot(place, data, { label, paths, text, increments, x = {}, scale = {}, time = null }) {
+const TREND_MS = 5000;
+const POWERS_OF_TWO = Array.from({ length: 51 }, (_each, power) => 2 ** power);
+const ROUND = Array.from({ length: 15 }, (_each, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+
+// The largest unit and the one below it: "3 d 4 h".
+function lasting(seconds) {
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const first = Math.max(units.findIndex(([length]) => seconds >= length), 0);
+  const parts = [];
+  for (const [length, name] of units.slice(first, first + 2)) {
+    parts.push(`${spaced(Math.floor(seconds / length))} ${name}`);
+    seconds %= length;
+  }
+  return parts.join(" ");
+}
+
+// What was recorded over the last minutes or hours; the plots keep their size while they change.
+function showTrend(place) {
+  const buttons = [...place.querySelectorAll("[data-seconds]")];
+  const plots = [
+    [document.getElementById("trend-bytes"), "bytes_per_s", POWERS_OF_TWO, (value) => `${size(value)}/s`],
+    [document.getElementById("trend-messages"), "messages_per_s", ROUND, (value) => `${spaced(Math.round(value))}/s`],
+  ].map(([where, name, increments, text]) => {
+    const data = [[], []];
+    const label = name === "bytes_per_s" ? "bytes/s" : "messages/s";
+    return [name, plot(where, data, { label, paths: uPlot.paths.stepped({ align: -1 }), text, increments, height: 170, x: { values: times }, time: clock })];
+  });
+  let seconds = 900;
+
+  async function show() {
+    const { points, full_in_s: full } = await get(`${place.dataset.trend}?seconds=${seconds}`);
+    const until = Date.now() / 1000;
+    for (const [name, made] of plots) {
+      made.setData([points.map((each) => each.time_ms / 1000), points.map((each) => each[name])]);
+      made.setScale("x", { min: until - seconds, max: until });
+    }
+    const last = points.at(-1);
+    if (last !== undefined && last.messages_per_s !== null) {
+      document.getElementById("messages-per-s").textContent = spaced(Math.round(last.messages_per_s));
+    }
+    document.getElementById("full").textContent = full === null ? "–" : full > 366 * DAY_S ? "over a year" : lasting(full);
+  }
+
+  async function run() {
+    try {
+      if (!document.hidden) {
+        await show();
+      }
+    } catch (error) {
+      if (error.isFinal) {  // a browser would ask for a user each time
+        return;
+      }
+    }
+    setTimeout(run, TREND_MS);
+  }
+
+  for (const button of buttons) {
+    button.addEventListener("click", () => {
+      seconds = Number(button.dataset.seconds);
+      buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+      show().catch(() => {});
+    });
+  }
+  run();
+}
+
+function clock(_plot, seconds) {
+  return seconds === null ? "–" : new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+/, "");
+}
+
+function plot(place, data, { label, paths, text, increments, height = 260, x = {}, scale = {}, time = null }) {
   const color = getComputedStyle(place).color;
   const axis = { stroke: color, grid: { stroke: color, width: 0.2 } };
   const options = {
     width: place.clientWidth,
-    height: 260,
+    height,
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
     scales: { x: scale, y: { range: (_plot, _least, greatest) => [0, 1.1 * greatest || 1] } },
     axes: [{ ...axis, ...x }, { ...axis, size: 90, incrs: increments, values: (_plot, values) => values.map(text) }],
@@ -149,7 +233,8 @@ function plot(place, data, { label, paths, text, increments, x = {}, scale = {},
     legend: { show: time !== null },
   };
   const made = new uPlot(options, data, place);
-  addEventListener("resize", () => made.setSize({ width: place.clientWidth, height: 260 }));
+  addEventListener("resize", () => made.setSize({ width: place.clientWidth, height }));
+  return made;
 }
 
 async function showStatistics(place) {
@@ -167,7 +252,7 @@ async function showStatistics(place) {
     label: "messages",
     paths: uPlot.paths.bars({ size: [0.9, 60] }),
     text: spaced,
-    increments: Array.from({ length: 15 }, (_each, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat(),
+    increments: ROUND,
     scale: { time: false, range: [-0.6, buckets.length - 0.4] },
     x: { incrs: [1, 2, 4, 8], values: (_plot, values) => values.map((index) => (buckets[index] ? `${buckets[index].from_bytes} B` : "")) },
   });
@@ -193,8 +278,8 @@ function parsed(text) {
     typeof value === "number" && !Number.isSafeInteger(value) && context?.source !== undefined ? JSON.rawJSON(context.source) : value);
 }
 
-async function get(url) {
-  const response = await fetch(url);
+async function get(url, signal = null) {
+  const response = await fetch(url, { signal });
   const body = await response.text();
   if (response.ok) {
     return parsed(body);
@@ -289,13 +374,18 @@ function follow(table) {
     while (table.tBodies[0].rows.length > MAX_FOLLOWED) {
       table.tBodies[0].deleteRow(0);
     }
+    const recording = await get(table.dataset.messages);
+    if (recording.recorded_position !== null) {
+      showNumber(document.getElementById("end"), recording.recorded_position);
+    }
+    document.getElementById("recorded").textContent = size(recording.recorded_bytes);
+    document.getElementById("state").textContent = recording.live ? "in progress" : "stopped";
     const now = performance.now();
     if (found.length > 0) {
       const end = found.at(-1).end_position;
       status.textContent = `${size(((end - position) * 1000) / (now - read))}/s; of each second the newest ${FOLLOWED} messages`;
       position = end;
     } else {
-      const recording = await get(table.dataset.messages);
       if (!recording.live && position >= (recording.recorded_position ?? 0)) {
         status.textContent = "The recording is stopped.";
         button.hidden = true;
@@ -336,6 +426,115 @@ function follow(table) {
   setTimeout(run, FOLLOW_MS);
 }
 
+const AGAIN_MS = 2000;
+
+// Parts of the page that are read again; what is the same stays, with what is selected in it.
+function readAgain(parts) {
+  const stale = document.getElementById("stale");
+
+  function renew(old, made) {
+    if (old.tBodies === undefined) {
+      if (old.innerHTML !== made.innerHTML) {
+        old.replaceChildren(...made.childNodes);
+      }
+      return;
+    }
+    const body = old.tBodies[0];
+    const rows = [...made.tBodies[0].rows];
+    rows.forEach((row, index) => {
+      const now = body.rows[index];
+      if (now === undefined) {
+        body.append(row);
+      } else if (now.outerHTML !== row.outerHTML) {
+        now.replaceWith(row);
+      }
+    });
+    while (body.rows.length > rows.length) {
+      body.deleteRow(-1);
+    }
+  }
+
+  async function run() {
+    let goesOn = true;
+    try {
+      if (!document.hidden) {
+        const response = await fetch(location.href);
+        goesOn = response.ok || response.status >= 500;
+        if (!response.ok) {
+          throw new Error(`the service responds ${response.status}`);
+        }
+        const made = new DOMParser().parseFromString(await response.text(), "text/html");
+        const found = [...made.querySelectorAll("[data-again]")];
+        parts.forEach((old, index) => found[index] && renew(old, found[index]));
+        stale.hidden = true;
+      }
+    } catch (error) {
+      stale.textContent = `The figures have stopped: ${error.message}; ${goesOn ? "trying again" : "reload the page"}.`;
+      stale.hidden = false;
+    }
+    if (goesOn) {
+      setTimeout(run, AGAIN_MS);
+    }
+  }
+
+  if (parts.length > 0) {
+    setTimeout(run, AGAIN_MS);
+  }
+}
+
+const MAX_FOUND = 200;
+
+// A search goes on, a part at a time, until enough is found, all is searched, or a button stops it.
+function search(table) {
+  const button = document.getElementById("search");
+  const status = document.getElementById("searched");
+  const { text, format, schema, max, before } = table.dataset;
+  const from = Number(table.dataset.from);
+  let position = Number(table.dataset.search);
+  let end = Number(table.dataset.end);
+  let found = table.tBodies[0].rows.length;
+  let limit = Math.max(found, 50);
+  let stop = null;
+
+  function show(note) {
+    status.textContent = `${size(position - from)} of ${size(end - from)} searched, ${spaced(found)} found${note}`;
+    button.hidden = position >= end;
+    button.textContent = stop === null ? "Go on" : "Stop";
+  }
+
+  async function run() {
+    stop = new AbortController();
+    let note = "";
+    try {
+      while (position < end && found < limit) {
+        show("");
+        const parameters = { text, position, format, max_payload: max, limit: limit - found, ...(schema ? { schema } : {}), ...(before ? { to_position: before } : {}) };
+        const part = await get(`${table.dataset.messages}/search?${new URLSearchParams(parameters)}`, stop.signal);
+        for (const message of part.messages) {
+          addMessage(table, message);
+        }
+        found += part.messages.length;
+        position = part.to_position;
+        end = part.end_position;
+      }
+    } catch (error) {
+      note = error.name === "AbortError" ? "; stopped" : `; ${error.message}`;
+    }
+    stop = null;
+    show(note);
+  }
+
+  button.addEventListener("click", () => {
+    if (stop !== null) {
+      stop.abort();
+    } else {
+      limit = found + MAX_FOUND;
+      run();
+    }
+  });
+  run();
+}
+
 async function send(event) {
   event.preventDefault();
   const form = event.target;
@@ -358,6 +557,10 @@ async function send(event) {
 for (const table of document.querySelectorAll("table[data-live]")) {
   showLive(table);
 }
+readAgain(document.querySelectorAll("[data-again]"));
+for (const place of document.querySelectorAll("[data-trend]")) {
+  showTrend(place);
+}
 for (const place of document.querySelectorAll("[data-rates]")) {
   showRates(place);
 }
@@ -367,6 +570,9 @@ for (const place of document.querySelectorAll("[data-statistics]")) {
 for (const table of document.querySelectorAll("table[data-messages]")) {
   for (const row of table.tBodies[0].rows) {
     addBytes(table, row);
+  }
+  if (table.dataset.search !== undefined) {
+    search(table);
   }
   if (table.dataset.follow !== undefined) {
     follow(table);

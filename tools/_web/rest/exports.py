@@ -1,0 +1,103 @@
+"""Messages as files: JSON lines, CSV and Parquet, as many as an answer may have."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Final, Literal
+
+from starlette.responses import Response
+
+from aerotape.formatting import printable
+from aerotape.tools._web.rest.answers import MAX_ANSWER, PART, PartsResponse, answer, row_text
+from aerotape.tools._web.rest.reading import Reading
+from aerotape.tools.messages._sql_values import csv_line
+
+Kind = Literal["jsonl", "csv", "parquet"]
+MAX_EXPORTED: Final = 10_000
+"""The most messages of a file."""
+_TYPES: Final[dict[Kind, str]] = {
+    "jsonl": "application/jsonl",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+_ROW_BYTES: Final = 64  # of a row of Parquet besides its payload, at most
+
+
+def exported(
+    reading: Reading,
+    recording_id: int,
+    rows: Iterator[dict[str, Any]],
+    kind: Kind,
+    schema: str | None,
+) -> Response:
+    """Return a file of messages, as many of them as fit into an answer.
+
+    JSON lines have the rows of REST. CSV has the same columns, those of nested values as JSON, and
+    escapes what is not printable. Parquet has the columns of `Recording.to_arrow`, with a schema
+    its fields with their types, of messages of the schema only.
+
+    Args:
+        reading: reads Parquet's columns.
+        recording_id: the recording.
+        rows: of messages, in the order of their positions.
+        kind: of the file.
+        schema: the name of a schema.
+
+    Raises:
+        HTTPException: 413, the first message does not fit.
+        ConfigurationError: Parquet needs pyarrow, which is not installed.
+    """
+    first = next(rows, None)
+    name = f"recording-{recording_id}"
+    if first is not None:
+        name = f"{name}-{first['position']}"
+        rows = chain([first], rows)
+    if kind == "jsonl":
+        response = answer(map(row_text, rows), "", "\n", "\n")
+    elif kind == "csv":
+        header = csv_line(first) if first else ""
+        response = answer(map(_line, rows), header, "", "")
+    else:
+        response = _parquet(reading, recording_id, rows, schema)
+    response.headers["content-type"] = _TYPES[kind]
+    response.headers["content-disposition"] = f'attachment; filename="{name}.{kind}"'
+    return response
+
+
+def _line(row: dict[str, Any]) -> str:
+    """Return a row of CSV; null is empty."""
+
+    def text(value: Any) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        return row_text(value)
+
+    return csv_line(None if each is None else printable(each) for each in map(text, row.values()))
+
+
+def _parquet(
+    reading: Reading, recording_id: int, rows: Iterator[dict[str, Any]], schema: str | None
+) -> PartsResponse:
+    begin = end = None
+    length = 0
+    for row in rows:
+        length += row["length"] + _ROW_BYTES
+        if length > MAX_ANSWER and end is not None:
+            break
+        begin = row["position"] if begin is None else begin
+        end = row["end_position"]
+    recording = reading.opened(recording_id)
+    start = recording.start_position
+    table = recording.to_arrow(
+        start if begin is None else begin,
+        start if end is None else end,
+        schema=None if schema is None else reading.schemas[schema],
+    )
+    import pyarrow.parquet
+
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(table, file)
+    content = file.getbuffer()
+    return PartsResponse([bytes(content[at : at + PART]) for at in range(0, len(content), PART)])

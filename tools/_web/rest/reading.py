@@ -1,0 +1,431 @@
+"""Reads the recordings of an archive directory for REST and the pages, without the archive."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.time_index.index import TimeIndex
+from aerotape.channel_uri import ChannelUri, ChannelUriError
+from aerotape.clock import epoch_ms
+from aerotape.codecs.payloads import PayloadSchema
+from aerotape.errors import ConfigurationError, SegmentError
+from aerotape.formatting import utf8_text
+from aerotape.message import Message
+from aerotape.replay.offline.directory import Recording, open_directory
+from aerotape.times import parse_time
+from aerotape.tools._web.observed import ObservedArchive, Snapshot
+from aerotape.tools.messages._printing import decoded, message_row
+
+MAX_PAYLOAD: Final = 1 << 16
+"""The most bytes of a payload in an answer."""
+MAX_BINS: Final = 2_000
+_MAX_BYTES: Final = 8 << 20
+_WINDOW: Final = 256 << 10
+_MIN_BIN_NS: Final = 1_000_000_000
+_MAX_SCANNED: Final = 64 << 20
+_MAX_FOUND: Final = 1 << 20
+_SEARCH_S: Final = 1.0
+Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
+Format = Literal["text", "hex", "base64"]
+_ENCODINGS: Final[dict[Format, Callable[[bytes], str]]] = {
+    "text": utf8_text,
+    "hex": bytes.hex,
+    "base64": lambda payload: base64.b64encode(payload).decode(),
+}
+
+
+def encoded(payload: bytes, format: Format) -> str:
+    """Return a payload in a format."""
+    return _ENCODINGS[format](payload)
+
+
+def _shown(payload: bytes, format: Format, limit: int) -> tuple[str, bool]:
+    """Return as many bytes of a payload as a limit, and whether these are all.
+
+    As text it is as many characters: a byte that is not UTF-8 has four.
+    """
+    begin = payload[:limit]
+    if format != "text":
+        return encoded(begin, format), len(payload) <= limit
+    text = utf8_text(begin, limit + 1)
+    return text[:limit], len(payload) <= limit and len(text) <= limit
+
+
+def fields_text(fields: Any) -> str:
+    """Return the fields of a payload as JSON, in the order of its schema."""
+    return json.dumps(fields, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search has found.
+
+    Attributes:
+        messages: the rows of messages, as of `Reading.messages`.
+        from_position: where it began, bytes.
+        to_position: up to where it has searched: where the next one goes on.
+        end_position: up to where there is something to search.
+    """
+
+    messages: list[dict[str, Any]]
+    from_position: int
+    to_position: int
+    end_position: int
+
+
+class Reading:
+    """Reads recordings from the files of an archive."""
+
+    def __init__(
+        self, observed: ObservedArchive, schemas: Mapping[str, PayloadSchema] = MappingProxyType({})
+    ) -> None:
+        """Create it; nothing is read.
+
+        Args:
+            observed: the archive.
+            schemas: those that payloads can be decoded with, by name.
+        """
+        self._observed = observed
+        self.schemas = schemas
+
+    def opened(self, recording_id: int) -> Recording:
+        """Open a recording (UnknownRecordingError, CatalogError)."""
+        return open_directory(self._observed.directory).recording(recording_id)
+
+    def recording(self, recording_id: int) -> dict[str, Any]:
+        """Return a recording's row (UnknownRecordingError, CatalogError)."""
+        snapshot = self._observed.snapshot()
+        for each in snapshot.recordings:
+            if each.recording_id == recording_id:
+                return row_of(snapshot, snapshot.positions(), each)
+        descriptor = self.opened(recording_id).descriptor  # just begun, or says why not
+        return row_of(snapshot, snapshot.positions(), descriptor)
+
+    def damage(self, recording_id: int) -> list[SuspectNote]:
+        """Return why a recording is marked as suspect, and what the last verification found.
+
+        Raises:
+            StorageError: the directory cannot be read.
+            UnknownRecordingError: neither has it, and there is no such recording.
+        """
+        verification = self._observed.snapshot().verification
+        marked = open_directory(self._observed.directory).suspect_notes().get(recording_id, [])
+        found = verification.failed.get(recording_id, []) if verification else []
+        if not marked and not found:
+            self.opened(recording_id)
+        return [*marked, *found]
+
+    def segments(self, recording_id: int, position: int | None = None) -> Iterator[dict[str, Any]]:
+        """Iterate over segment files from a position on (errors as `opened`, StorageError)."""
+        found = self.opened(recording_id)
+        length = found.descriptor.segment_file_length
+        for each in found.segment_files():
+            if position is None or each.base_position + length > position:
+                yield {
+                    "name": each.path.name,
+                    "base_position": each.base_position,
+                    "length": each.path.stat().st_size,
+                }
+
+    def messages(
+        self,
+        recording_id: int,
+        position: int | None,
+        limit: int,
+        format: Format,
+        schema: str | None = None,
+        *,
+        from_time: str | None = None,
+        to_position: int | None = None,
+        last: int | None = None,
+        max_payload: int = MAX_PAYLOAD,
+    ) -> Iterator[dict[str, Any]]:
+        """Iterate over messages that begin at a position or later; at most 8 MiB are read.
+
+        A time, ISO 8601 or a number as for the commands, leads to the first that may have been
+        recorded then. With a schema, `fields` are those of the payload, null if it is of another
+        schema or too long.
+
+        Args:
+            recording_id: the recording.
+            position: bytes; None: the start position.
+            limit: the most messages.
+            format: of payloads.
+            schema: the name of a schema.
+            from_time: the time.
+            to_position: messages that begin there or later are left out, bytes; None: none.
+            last: only the newest of these, so many; None: from the first one on.
+            max_payload: the most bytes of a payload that are shown.
+
+        Raises:
+            ConfigurationError: there is no such schema.
+            SegmentError: a file is missing or damaged; messages before that are returned first.
+            UnknownRecordingError: there is no such recording.
+        """
+        self._check_schema(schema)
+        found = self.opened(recording_id)
+        begin = found.start_position if position is None else position
+        if from_time is not None:
+            begin = max(begin, self.position_at(recording_id, from_time))
+        end = found.recorded_position
+        if to_position is not None:
+            end = min(end, to_position)
+        if last is None:
+            end = min(begin + _MAX_BYTES, end)
+        else:
+            begin = _begin_of_newest(found, max(begin, end - _MAX_BYTES), end, last)
+        for each in islice(_in_windows(found, begin, end), limit):
+            fields = None
+            if schema is not None and len(each.payload) <= max_payload:
+                fields = self._fields(schema, each.payload)
+            yield _row(each, format, schema, fields, max_payload)
+
+    def position_at(self, recording_id: int, from_time: str) -> int:
+        """Return the position of the first message that may have been recorded at a time."""
+        index = self.opened(recording_id).time_index
+        return index.position_from(parse_time(from_time, "from_time"))
+
+    def search(
+        self,
+        recording_id: int,
+        text: str,
+        position: int | None,
+        limit: int,
+        format: Format,
+        schema: str | None = None,
+        *,
+        to_position: int | None = None,
+        max_payload: int = MAX_PAYLOAD,
+    ) -> Search:
+        """Search messages that begin at a position or later, for a second or two, or 64 MiB.
+
+        A message is found if its payload has the bytes of the text, or with a schema if the JSON of
+        its fields has the text, with a space after each colon and comma, as pages show it.
+
+        Args:
+            recording_id: the recording.
+            text: what is searched; upper and lower case differ.
+            position: bytes; None: the start position.
+            limit: the most messages; fewer if an answer would have more than a MiB.
+            format: of payloads.
+            schema: the name of a schema.
+            to_position: messages that begin there or later are left out, bytes; None: none.
+            max_payload: the most bytes of a payload that are shown, and whose fields are searched.
+
+        Raises:
+            ConfigurationError: there is no such schema.
+            SegmentError: the file of the first message is missing or damaged.
+            UnknownRecordingError: there is no such recording.
+        """
+        self._check_schema(schema)
+        found = self.opened(recording_id)
+        begin = found.start_position if position is None else position
+        end = found.recorded_position
+        if to_position is not None:
+            end = min(end, to_position)
+        wanted = text.encode()
+        deadline_s = time.monotonic() + _SEARCH_S
+        rows: list[dict[str, Any]] = []
+        reached, length = begin, 0
+        try:
+            for at in range(begin, min(end, begin + _MAX_SCANNED), _WINDOW):
+                if at > begin and time.monotonic() >= deadline_s:
+                    break
+                for each in found.messages(at, min(at + _WINDOW, end)):
+                    fields = None
+                    if schema is not None and len(each.payload) <= max_payload:
+                        fields = self._fields(schema, each.payload)
+                    if wanted in each.payload or (fields and text in fields_text(fields)):
+                        rows.append(_row(each, format, schema, fields, max_payload))
+                        length += len(json.dumps(rows[-1]))
+                    reached = each.end_position
+                    if len(rows) == limit or length >= _MAX_FOUND:
+                        return Search(rows, begin, reached, end)
+                reached = max(reached, min(at + _WINDOW, end))
+        except SegmentError:
+            if reached == begin:
+                raise
+        return Search(rows, begin, min(reached, end), end)
+
+    def _check_schema(self, schema: str | None) -> None:
+        if schema is not None and schema not in self.schemas:
+            known = ", ".join(self.schemas) or "none: start the service with --schema"
+            raise ConfigurationError(f"schema={schema!r}: unknown; there is {known}", "schema")
+
+    def _fields(self, schema: str, payload: bytes) -> Any:
+        try:
+            fields = decoded(self.schemas[schema], payload)
+        except ValueError:
+            return None
+        return None if fields is None else json.loads(fields)
+
+    def statistics(self, recording_id: int, position: int | None, bins: int) -> dict[str, Any]:
+        """Return numbers and lengths of messages and gaps, of at most 64 MiB.
+
+        Args:
+            recording_id: the recording.
+            position: where the range begins, bytes; None: so that it ends where the recording does.
+            bins: parts of the range.
+
+        Raises:
+            CatalogError: as `opened`.
+            StorageError: a file cannot be read.
+        """
+        found = self.opened(recording_id)
+        begin = max(found.recorded_position - _MAX_SCANNED, found.start_position)
+        if position is not None:
+            begin = position
+        end = min(begin + _MAX_SCANNED, max(found.recorded_position, begin))
+        statistics = found.stats(begin, end, bins=bins)
+        histogram = [dataclasses.asdict(each) for each in statistics.histogram(2)]
+        return {**statistics.to_dict(), "histogram": histogram}
+
+    def rates(
+        self, recording_id: int, bins: int, from_ns: int | None, to_ns: int | None
+    ) -> list[dict[str, Any]]:
+        """Return bytes a second in equal parts of a time; empty without a time index.
+
+        Between two points of the time index the rate is taken to be constant. So parts that are
+        not much longer than its interval would show the interval, not the stream.
+
+        Args:
+            recording_id: the recording.
+            bins: the number of parts; fewer, but one, if they were shorter than a second.
+            from_ns: the begin, epoch nanoseconds; None: that of the recording.
+            to_ns: the end; None: that of the recording.
+        """
+        found = self.opened(recording_id)
+        index = found.time_index
+        if not index.points:
+            return []
+        begin = index.points[0].time_ns if from_ns is None else from_ns
+        end = _end_ns(found) if to_ns is None else to_ns
+        bins = max(min(bins, (end - begin) // _MIN_BIN_NS), 1)
+        edges = [begin + (end - begin) * n // bins for n in range(bins + 1)]
+        positions = [_position_at(index, edge, end) for edge in edges]
+        return [
+            {
+                "from_ns": edges[n],
+                "to_ns": edges[n + 1],
+                "from_position": positions[n],
+                "to_position": positions[n + 1],
+                "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / (edges[n + 1] - edges[n]),
+            }
+            for n in range(bins)
+            if edges[n + 1] > edges[n]
+        ]
+
+
+def _row(
+    message: Message, format: Format, schema: str | None, fields: Any, max_payload: int
+) -> dict[str, Any]:
+    """Return the row of a message, which has `fields` if there is a schema."""
+    shown, is_whole = _shown(message.payload, format, max_payload)
+    row = {**message_row(message), "payload": shown, "is_whole": is_whole}
+    return row if schema is None else {**row, "fields": fields}
+
+
+def _begin_of_newest(recording: Recording, begin: int, end: int, count: int) -> int:
+    """Return where the last messages that begin in a range begin; its end if there are none."""
+    if begin >= end:
+        return end
+    first = next(recording.messages(begin, end, last=count), None)
+    return end if first is None else first.position
+
+
+def _in_windows(recording: Recording, begin: int, end: int) -> Iterator[Message]:
+    """Iterate over the messages that begin in a range; only a part of it is in memory."""
+    for at in range(begin, end, _WINDOW):
+        yield from recording.messages(at, min(at + _WINDOW, end))
+
+
+def listed(
+    snapshot: Snapshot,
+    *,
+    channel: str | None,
+    stream_id: int | None,
+    live: bool | None,
+    sort: Sort,
+    descending: bool,
+    after: int | None,
+    limit: int,
+) -> tuple[int, list[dict[str, Any]]]:
+    """Return how many recordings match, and a page of them: those after a recording id."""
+    positions = snapshot.positions()
+    found = [
+        each
+        for each in snapshot.recordings
+        if (channel is None or channel in each.original_channel)
+        and stream_id in (None, each.stream_id)
+        and live in (None, each.recording_id in positions)
+    ]
+
+    def key(descriptor: RecordingDescriptor) -> tuple[int, int]:
+        if sort == "recorded_bytes":
+            return _recorded_bytes(descriptor, positions), descriptor.recording_id
+        return getattr(descriptor, sort), descriptor.recording_id
+
+    found.sort(key=key, reverse=descending)
+    ids = [each.recording_id for each in found]
+    begin = ids.index(after) + 1 if after in ids else 0
+    page = found[begin : begin + limit]
+    return len(found), [row_of(snapshot, positions, each) for each in page]
+
+
+def _position_at(index: TimeIndex, time_ns: int, end_ns: int) -> int:
+    """Estimate how far a recording was at a time; at `end_ns` all was recorded."""
+    points = index.points
+    after = bisect_right(points, time_ns, key=lambda point: point.time_ns)
+    if after == 0:
+        return index.start_position
+    first = points[after - 1]
+    to_ns, to_position = end_ns, index.recorded_position
+    if after < len(points):
+        to_ns, to_position = points[after].time_ns, points[after].position
+    share = (time_ns - first.time_ns) * (to_position - first.position)
+    return first.position + share // max(to_ns - first.time_ns, 1)
+
+
+def _end_ns(recording: Recording) -> int:
+    """Return a time after which nothing of a recording was recorded, or now."""
+    stop_ms = recording.descriptor.stop_timestamp_ms
+    return (epoch_ms() if stop_ms < 0 else stop_ms + 1) * 1_000_000
+
+
+def row_of(
+    snapshot: Snapshot, positions: dict[int, int], descriptor: RecordingDescriptor
+) -> dict[str, Any]:
+    """Return a recording with how far it is recorded."""
+    recorded = positions.get(descriptor.recording_id, descriptor.stop_position)
+    return {
+        **dataclasses.asdict(descriptor),
+        "alias": alias_of(descriptor.original_channel),
+        "live": descriptor.recording_id in positions,
+        "suspect": descriptor.recording_id in snapshot.suspect,
+        "recorded_position": recorded if recorded >= 0 else None,
+        "recorded_bytes": _recorded_bytes(descriptor, positions),
+    }
+
+
+def alias_of(channel: str) -> str | None:
+    """Return the name that a channel has by its parameter `alias`; None without one."""
+    with suppress(ChannelUriError):  # a catalog may have anything
+        return ChannelUri.parse(channel).get("alias") or None
+    return None
+
+
+def _recorded_bytes(descriptor: RecordingDescriptor, positions: dict[int, int]) -> int:
+    recorded = positions.get(descriptor.recording_id, descriptor.stop_position)
+    return max(recorded - descriptor.start_position, 0)
