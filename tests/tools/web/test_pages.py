@@ -258,7 +258,7 @@ def test_replays(page: Any) -> None:
         messages = exits.enter_context(client.replay(recording_id, 0, follow=True))
         next(messages)
         page.get(f"{web.url}replays")
-        assert text(page, "tbody td a") == str(recording_id)
+        await_true(lambda: text(page, "tbody td a") == str(recording_id))
         lag = "tbody td:last-child"
         before = text(page, lag)
         await_true(lambda: text(page, lag) != before)  # without a reload
