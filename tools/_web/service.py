@@ -122,7 +122,7 @@ def create_app(
     retention = Retention(observed, settings.retention)
     app.include_router(retentions.router(retention))
     app.include_router(trends.router(trend))
-    app.include_router(routes.router(observed, reading, session, retention))
+    app.include_router(routes.router(observed, reading, session, changes, retention))
     app.mount("/static", routes.static_files())
     problems.add_handlers(app)
     return app

@@ -170,6 +170,7 @@ def test_scripts_find_their_paths(proxy: PrefixProxy, page: Any) -> None:
             const path = "/api/v1/recordings/{recording_id}";
             const form = document.querySelector(
               `form[data-method=${arguments[0]}][data-path="${path}"]`);
+            window.prompt = () => arguments[0];  // what is to be typed to send a change
             document.querySelector("details[open]")?.removeAttribute("open");
             form.closest("details").open = true;
             form.querySelector("input").value = "0";

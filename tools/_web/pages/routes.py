@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -20,6 +20,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
 from aerotape import __version__
+from aerotape.codecs.generated import archive as codecs
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
@@ -28,6 +29,7 @@ from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_of
 from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
 from aerotape.tools._web.rest.answers import building
+from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools._web.rest.problems import status_of
 from aerotape.tools._web.rest.reading import (
     Format,
@@ -56,7 +58,11 @@ def static_files() -> ASGIApp:
 
 
 def router(
-    observed: ObservedArchive, reading: Reading, session: ControlSession, retention: Retention
+    observed: ObservedArchive,
+    reading: Reading,
+    session: ControlSession,
+    changes: Changes,
+    retention: Retention,
 ) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(include_in_schema=False)
@@ -148,6 +154,7 @@ def router(
             rows=rows,
             query=shown,
             next=following,
+            may_start=not changes.refusal(request, codecs.StartRecordingRequest2.TEMPLATE_ID),
         )
 
     @routes.get("/recordings/{recording_id}")
@@ -214,6 +221,7 @@ def router(
             messages=messages,
             problem=problem,
             follows=follows,
+            actions=_actions(row, lambda template_id: changes.refusal(request, template_id)),
             views=_views(row, messages, before, format, schema if reading.schemas else None),
             max_payload=MAX_TEXT,
             position=position,
@@ -267,6 +275,22 @@ def _views(
         "newest": query() if row["live"] else query(before=end) if following < end else "",
         "end": str(following),
     }
+
+
+def _actions(row: dict[str, Any], refusal: Callable[[int], str]) -> list[str]:
+    """Return the changes of a recording that are possible now and not refused."""
+    if row["live"]:
+        possible = {
+            "stop": codecs.StopRecordingByIdentityRequest.TEMPLATE_ID,
+            "purge": codecs.PurgeSegmentsRequest.TEMPLATE_ID,
+        }
+    else:
+        possible = {
+            "truncate": codecs.TruncateRecordingRequest.TEMPLATE_ID,
+            "purge": codecs.PurgeSegmentsRequest.TEMPLATE_ID,
+            "delete": codecs.PurgeRecordingRequest.TEMPLATE_ID,
+        }
+    return [name for name, template_id in possible.items() if not refusal(template_id)]
 
 
 def _selection(how: dict[str, str], messages: list[dict[str, Any]]) -> str:

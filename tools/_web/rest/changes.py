@@ -51,13 +51,17 @@ class Changes:
             HTTPException: 403, nothing may be changed, or not by this user.
             AerotapeError: the archive refuses it, or is not there.
         """
+        if reason := self.refusal(request, template_id, schema_id):
+            raise HTTPException(HTTPStatus.FORBIDDEN, reason)
+        return self._session.run(call)
+
+    def refusal(
+        self, request: Request, template_id: int, schema_id: int = codecs.SCHEMA_ID
+    ) -> str:
+        """Return why a request would be refused, as for `request`; "" if it would not."""
         if not self._are_allowed:
-            raise HTTPException(
-                HTTPStatus.FORBIDDEN, "the service was started without --allow-changes"
-            )
+            return "the service was started without --allow-changes"
         user: User | None = getattr(request.state, "user", None)
         if user is not None and not _PERMISSIONS.allow(user.role, template_id, schema_id):
-            raise HTTPException(
-                HTTPStatus.FORBIDDEN, f"user {user.name} has the role {user.role.value}"
-            )
-        return self._session.run(call)
+            return f"user {user.name} has the role {user.role.value}"
+        return ""

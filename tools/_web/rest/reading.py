@@ -14,7 +14,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.channel_uri import ChannelUri, ChannelUriError
@@ -39,6 +39,7 @@ _MAX_FOUND: Final = 1 << 20
 _SEARCH_S: Final = 1.0
 Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
 Format = Literal["text", "hex", "base64"]
+Removal = Literal["delete", "truncate", "purge"]
 _ENCODINGS: Final[dict[Format, Callable[[bytes], str]]] = {
     "text": utf8_text,
     "hex": bytes.hex,
@@ -138,6 +139,41 @@ class Reading:
                     "base_position": each.base_position,
                     "length": each.path.stat().st_size,
                 }
+
+    def removal(self, recording_id: int, action: Removal, position: int | None) -> dict[str, int]:
+        """Return what an action would delete: bytes of the recording, and segment files.
+
+        Args:
+            recording_id: the recording.
+            action: "delete" all, "truncate" what begins at the position or later, or "purge" the
+                segment files before it.
+            position: bytes; None: of "delete", which has none.
+
+        Raises:
+            ConfigurationError: the position is missing or not in the recording, or a purge would
+                begin within a segment file.
+            UnknownRecordingError: there is no such recording.
+        """
+        found = self.opened(recording_id)
+        of = found.descriptor
+        start, end = found.start_position, found.recorded_position
+        bases = [each.base_position for each in found.segment_files()]
+        if action == "delete":
+            return {"bytes": end - start, "segments": len(bases)}
+        if position is None or not start <= position <= end:
+            raise ConfigurationError(
+                f"position={position}: expected one of the recording's, {start} to {end}",
+                "position",
+            )
+        if action == "truncate":
+            return {"bytes": end - position, "segments": sum(base >= position for base in bases)}
+        if position not in (start, base := segment_base(of, position)):
+            raise ConfigurationError(
+                f"position={position}: the segment file that has it begins at {base}, and the next "
+                f"one at {base + of.segment_file_length}",
+                "position",
+            )
+        return {"bytes": position - start, "segments": sum(base < position for base in bases)}
 
     def messages(
         self,

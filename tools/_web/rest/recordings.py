@@ -20,6 +20,7 @@ from aerotape.tools._web.rest.reading import (
     MAX_PAYLOAD,
     Format,
     Reading,
+    Removal,
     Sort,
     listed,
 )
@@ -214,6 +215,23 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
             lambda client: client.truncate_recording(recording_id, position),
         )
         return {"recording_id": recording_id, "segment_files_deleted": deleted}
+
+    @routes.post("/{recording_id}/purge", summary="Delete the segment files before a position")
+    def purge_segments(recording_id: int, position: int, request: Request) -> dict[str, Any]:
+        deleted = changes.request(
+            request,
+            codecs.PurgeSegmentsRequest.TEMPLATE_ID,
+            lambda client: client.purge_segments(recording_id, position),
+        )
+        return {"recording_id": recording_id, "segment_files_deleted": deleted}
+
+    @routes.get("/{recording_id}/removal", summary="What a change would delete")
+    def removal(
+        recording_id: int,
+        action: Removal,
+        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+    ) -> dict[str, int]:
+        return reading.removal(recording_id, action, position)
 
     @routes.delete("/{recording_id}", summary="Delete a stopped recording with its files")
     def purge(recording_id: int, request: Request) -> dict[str, Any]:

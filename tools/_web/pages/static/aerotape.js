@@ -426,6 +426,104 @@ function follow(table) {
   setTimeout(run, FOLLOW_MS);
 }
 
+const ACTIONS = {
+  stop: { method: "POST", title: "Stop the recording" },
+  truncate: { method: "POST", title: "Truncate the recording: delete what begins at a position or later" },
+  purge: { method: "POST", title: "Purge segment files: delete what precedes a position" },
+  delete: { method: "DELETE", title: "Delete the recording" },
+};
+
+// Changes of a recording: what deletes says how much, and is confirmed with the recording's id.
+function offerActions(place) {
+  const dialog = place.nextElementSibling;
+  const { position, confirmation } = dialog.querySelector("form").elements;
+  const plan = dialog.querySelector("[data-plan]");
+  const go = dialog.querySelector("[value=go]");
+  const output = place.querySelector("output");
+  let action = "";
+  let planned = false;
+  let asked = 0;
+
+  function allow() {
+    go.disabled = !planned || confirmation.value.trim() !== place.dataset.id;
+  }
+
+  async function showPlan() {
+    const number = (asked += 1);
+    const query = { action, ...(action === "delete" ? {} : { position: position.value.trim() }) };
+    planned = false;
+    allow();
+    plan.textContent = "";
+    if (query.position === "") {
+      return;
+    }
+    let found = "";
+    let isPlanned = false;
+    try {
+      const removal = await get(`${place.dataset.actions}/removal?${new URLSearchParams(query)}`);
+      const isOne = removal.segments === 1;
+      found = `This deletes ${size(removal.bytes)} (${spaced(removal.bytes)} bytes) and ${spaced(removal.segments)} segment file${isOne ? "" : "s"}. It cannot be undone.`;
+      isPlanned = true;
+    } catch (error) {
+      found = error.message;
+    }
+    if (number === asked) {
+      plan.textContent = found;
+      planned = isPlanned;
+      allow();
+    }
+  }
+
+  async function send() {
+    const { method } = ACTIONS[action];
+    const path = action === "delete" ? "" : `/${action}`;
+    const query = action === "truncate" || action === "purge" ? `?${new URLSearchParams({ position: position.value.trim() })}` : "";
+    const response = await fetch(`${place.dataset.actions}${path}${query}`, { method });
+    const body = await response.json();
+    if (!response.ok) {
+      output.className = "failed";
+      output.textContent = body.detail;
+    } else if (action === "delete") {
+      location.assign(`${ROOT}/recordings`);
+    } else {
+      // The end of a recording is in the archive's files a moment later.
+      for (let looks = 0; action === "stop" && looks < 20 && (await get(place.dataset.actions)).live; looks += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 250));
+      }
+      location.reload();
+    }
+  }
+
+  for (const button of place.querySelectorAll("[data-action]")) {
+    button.addEventListener("click", () => {
+      action = button.dataset.action;
+      if (action === "stop") {
+        send();
+        return;
+      }
+      dialog.querySelector("h2").textContent = ACTIONS[action].title;
+      dialog.querySelector(".position").hidden = action === "delete";
+      position.value = "";
+      confirmation.value = "";
+      showPlan();
+      dialog.showModal();
+    });
+  }
+  position.addEventListener("input", showPlan);
+  confirmation.addEventListener("input", allow);
+  dialog.querySelector("form").addEventListener("submit", (event) => {
+    if (event.submitter?.value !== "cancel" && go.disabled) {
+      event.preventDefault();  // Enter in a field
+    }
+  });
+  dialog.addEventListener("close", () => {
+    if (dialog.returnValue === "go" && !go.disabled) {
+      send();
+    }
+    dialog.returnValue = "";
+  });
+}
+
 const AGAIN_MS = 2000;
 
 // Parts of the page that are read again; what is the same stays, with what is selected in it.
@@ -540,7 +638,7 @@ async function send(event) {
   const form = event.target;
   let path = ROOT + form.dataset.path;
   const query = new URLSearchParams();
-  for (const input of form.querySelectorAll("input")) {
+  for (const input of form.querySelectorAll("input, select")) {
     if (input.dataset.in === "path") {
       path = path.replace(`{${input.name}}`, encodeURIComponent(input.value));
     } else if (input.value !== "") {
@@ -548,14 +646,22 @@ async function send(event) {
     }
   }
   const url = query.size === 0 ? path : `${path}?${query}`;
-  const response = await fetch(url, { method: form.dataset.method });
+  const method = form.dataset.method;
+  if (form.dataset.confirm !== undefined && prompt(`${method} ${url}\nThis changes the archive. Type ${method} to send it.`) !== method) {
+    form.nextElementSibling.textContent = "not sent";
+    return;
+  }
+  const response = await fetch(url, { method });
   const body = await response.text();  // as it is: JavaScript's numbers have 53 bits
   const limit = 100000;
-  form.nextElementSibling.textContent = `${form.dataset.method} ${url}\n${response.status}\n\n${body.slice(0, limit)}${body.length > limit ? "…" : ""}`;
+  form.nextElementSibling.textContent = `${method} ${url}\n${response.status}\n\n${body.slice(0, limit)}${body.length > limit ? "…" : ""}`;
 }
 
 for (const table of document.querySelectorAll("table[data-live]")) {
   showLive(table);
+}
+for (const place of document.querySelectorAll("[data-actions]")) {
+  offerActions(place);
 }
 readAgain(document.querySelectorAll("[data-again]"));
 for (const place of document.querySelectorAll("[data-trend]")) {
