@@ -116,11 +116,13 @@ def test_pictures(
 ) -> None:
     """`pytest tests/tools/web/test_pages.py --screenshots docs/images` writes those of the docs."""
     folder = pytestconfig.getoption("--screenshots") or tmp_path
-    browsers.resize(page, 1100, 640)
+    browsers.resize(page, 1100, 820)
     with published(cli, client, 7204) as recording_id:
         page.get(web.url)
         rate = f"[data-id='{recording_id}'] .rate"
         await_true(lambda: text(page, rate).endswith("/s"))
+        await_true(lambda: text(page, "#messages-per-s") not in ("–", "0"))
+        assert complaints(page) == []
         page.save_screenshot(str(folder / "web-overview.png"))
         await_true(lambda: client.recording_position(recording_id) > 100_000)
         browsers.resize(page, 1100, 1000)

@@ -177,7 +177,7 @@ function showTrend(place) {
   let seconds = 900;
 
   async function show() {
-    const { points, full_in_s: full } = await get(`${place.dataset.trend}?seconds=${seconds}`);
+    const { points, full_in_s: full } = await get(`${place.dataset.trend}?seconds=${seconds}`, null, JSON.parse);
     const until = Date.now() / 1000;
     for (const [name, made] of plots) {
       made.setData([points.map((each) => each.time_ms / 1000), points.map((each) => each[name])]);
@@ -272,17 +272,17 @@ function printable(text) {
   });
 }
 
-// JSON whose large numbers keep all digits, where the browser can.
+// JSON whose numbers keep all digits, where the browser can: to be shown, not to calculate with.
 function parsed(text) {
   return JSON.parse(text, (_key, value, context) =>
     typeof value === "number" && !Number.isSafeInteger(value) && context?.source !== undefined ? JSON.rawJSON(context.source) : value);
 }
 
-async function get(url, signal = null) {
+async function get(url, signal = null, parse = parsed) {
   const response = await fetch(url, { signal });
   const body = await response.text();
   if (response.ok) {
-    return parsed(body);
+    return parse(body);
   }
   const isJson = response.headers.get("content-type").includes("json");
   const error = new Error(isJson ? JSON.parse(body).detail : body);
