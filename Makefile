@@ -3,8 +3,9 @@
 
 PYTHON      ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14,$(shell command -v $(name) >/dev/null 2>&1 && $(name) -c '' 2>/dev/null && echo $(name))) python3)
 PYTEST_ARGS ?=
-# The tests of one file run in the same process.
+# The tests of one file run in the same process, the files in the order of tests/conftest.py.
 TEST_PROCESSES ?= 2
+PYTEST := -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 DEMO_ARGS   ?=
 BENCH_ARGS  ?=
 # Releases of Zeebe whose journals tests read and write.
@@ -58,10 +59,10 @@ demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Par
 test: setup $(STAMPS)/test-packages ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 	@echo "aerotape: testing the native crate"
 	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --profile $(PROFILE) --workspace --no-default-features --lib
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
+	@$(PY) $(PYTEST) $(PYTEST_ARGS)
 
 test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spark and are not slow (PYTEST_ARGS=…)
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not jvm and not spark and not slow and not crash" $(PYTEST_ARGS)
+	@$(PY) $(PYTEST) -m "not jvm and not spark and not slow and not crash" $(PYTEST_ARGS)
 
 bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools, startup, durability, replaying, latency, journal, entities, web, growth or limits; BENCH_ARGS=…)
 	@$(PY) bench/$(or $(BENCH),recording).py $(BENCH_ARGS)

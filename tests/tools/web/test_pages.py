@@ -121,7 +121,7 @@ def test_pictures(
         page.get(web.url)
         rate = f"[data-id='{recording_id}'] .rate"
         await_true(lambda: text(page, rate).endswith("/s"))
-        await_true(lambda: text(page, "#messages-per-s") not in ("–", "0"))
+        await_true(lambda: text(page, "#messages-per-s") not in ("\u2013", "0"))
         assert complaints(page) == []
         page.save_screenshot(str(folder / "web-overview.png"))
         await_true(lambda: client.recording_position(recording_id) > 100_000)
