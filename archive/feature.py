@@ -1,7 +1,7 @@
 """The interface by which a feature that Aeron Archive does not have plugs into this archive.
 
-The archive names its features in `archive.archive`; nothing else in it imports them. An extension
-is, as everywhere in Aeron, a recording that continues.
+`features.built_in` names them; of the rest of the archive only `archive.archive` imports that. An
+extension is, as everywhere in Aeron, a recording that continues.
 """
 
 from __future__ import annotations

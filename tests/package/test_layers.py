@@ -156,16 +156,40 @@ def test_the_archive_knows_of_entities_what_admits_topics() -> None:
 
 
 def test_the_archive_imports_no_feature() -> None:
-    """Only what composes the archive names its features."""
+    """Only `features/built_in.py` names the features, and what composes the archive uses that."""
     root = PACKAGE / "archive"
     found = {
-        str(path.relative_to(root))
+        (str(path.relative_to(root)), name)
         for path in root.rglob("*.py")
-        for name in FEATURES
+        for name in ("features.built_in", *FEATURES)
         if path.relative_to(root).parts[0] != "features"
         and f"aerotape.archive.{name}" in path.read_text()
     }
-    assert found == {"archive.py"}
+    assert found == {("archive.py", "features.built_in")}
+
+
+WEB_SERVICE = """
+import sys
+
+import aerotape.tools.retain
+import aerotape.tools._web.service
+from aerotape.archive.features.built_in import FEATURES
+
+print(*sys.modules)
+"""
+
+
+def test_the_features_are_known_without_the_archive_that_runs_them() -> None:
+    """`aerotape web` and `aerotape retain` ask them, and load nothing of what runs it."""
+    command = [sys.executable, "-c", WEB_SERVICE]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert "aerotape.archive.features.ledger.feature" in loaded
+    assert not {
+        "aerotape.archive.archive",
+        "aerotape.archive.composition",
+        "aerotape.archive.conductor",
+        "aerotape.archive.control.control_session_adapter",
+    } & {*loaded}
 
 
 def test_the_archive_names_no_ledgers() -> None:
@@ -176,7 +200,7 @@ def test_the_archive_names_no_ledgers() -> None:
         for path in root.rglob("*.py")
         if path.relative_to(root).parts[0] != "features" and "ledger" in path.read_text().lower()
     }
-    assert found == {"archive.py", "config/archive_config.py"}
+    assert found == {"config/archive_config.py"}
 
 
 ALL_MODULES = """

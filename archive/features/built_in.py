@@ -1,0 +1,16 @@
+"""The features of an archive that Aeron Archive does not have.
+
+Whoever asks what they allow or protect imports this module, and not the archive that runs them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aerotape.archive.feature import Feature
+from aerotape.archive.features.entity import EntityFeature
+from aerotape.archive.features.ledger.feature import LedgerFeature
+from aerotape.archive.features.scopes import ScopesFeature
+
+FEATURES: Final[tuple[type[Feature], ...]] = (LedgerFeature, ScopesFeature, EntityFeature)
+"""In the order in which an archive creates them."""
