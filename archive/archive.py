@@ -27,7 +27,7 @@ from aerotape.archive.control.control_subscriptions import add_control_subscript
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.driver_directory import check_driver_directory, is_within
 from aerotape.archive.error_log import LOGGER, ErrorLog
-from aerotape.archive.features.built_in import FEATURES
+from aerotape.archive.features.built_in import FEATURES, SECTIONS
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
@@ -166,7 +166,7 @@ class Archive(Closing):
             check_authenticator(authenticator, "authenticator")
         if authorisation_service is not None:
             check_authorisation_service(authorisation_service, "authorisation_service")
-        config = ArchiveConfig.from_properties(merged)
+        config = ArchiveConfig.from_properties(merged, sections=SECTIONS)
         return cls(config, driver, authenticator, authorisation_service)
 
     def _choose_access(

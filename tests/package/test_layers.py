@@ -193,14 +193,14 @@ def test_the_features_are_known_without_the_archive_that_runs_them() -> None:
 
 
 def test_the_archive_names_no_ledgers() -> None:
-    """Requests, roles and capabilities come from the features; one property is among the others."""
+    """Requests, roles, capabilities and properties come from the features."""
     root = PACKAGE / "archive"
     found = {
         str(path.relative_to(root))
         for path in root.rglob("*.py")
         if path.relative_to(root).parts[0] != "features" and "ledger" in path.read_text().lower()
     }
-    assert found == {"config/archive_config.py"}
+    assert found == set()
 
 
 ALL_MODULES = """
