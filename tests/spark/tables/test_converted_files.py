@@ -20,7 +20,7 @@ from deltalake.transaction import CommitProperties, Transaction
 from pyarrow import feather, parquet
 from support.spark.table_rig import KINDS, Kind, expected_rows, rows_of, run_here
 
-from aerotape.spark.tables import extent_files
+from aerotape.spark.tables import converted_files
 from aerotape.spark.tables.delta import DeltaRecordingTable
 
 
@@ -57,7 +57,7 @@ def test_only_so_many_lists_are_retained(
     archive_dir: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit deletes the oldest ones."""
-    monkeypatch.setattr(extent_files, "_RETAINED", 2)
+    monkeypatch.setattr(converted_files, "_RETAINED", 2)
     every: set[Path] = set()
     for seed in range(4):
         add_recording(archive_dir, fill(SegmentBuilder(), 5, seed))
