@@ -36,12 +36,12 @@ class LastRow:
     Attributes:
         position: where it begins.
         end_position: where it ends.
-        crc32c: its checksum (`message_checksum`); None for rows of an earlier version, which had
-            another one. Only the position of the message is then compared.
+        crc32c: its checksum (`message_checksum`); None if only the rows of the table are known.
+            Only the position of the message is then compared.
     """
 
     position: int
-    end_position: int | None
+    end_position: int
     crc32c: int | None
 
     @classmethod
@@ -51,7 +51,7 @@ class LastRow:
 
     def is_in(self, recorded: RecordingRange) -> bool:
         """Return whether a recording has it (SegmentError, StorageError)."""
-        if self.crc32c is None or self.end_position is None:
+        if self.crc32c is None:
             found = last_message(recorded.part(self.position, self.position + 1))
             return found is not None and found.position == self.position
         return message_checksum(recorded, self.position, self.end_position) == self.crc32c

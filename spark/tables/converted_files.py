@@ -6,8 +6,6 @@ A commit writes a new file with all recordings of the table. ID is the version o
 application transaction of ours, ``aerotape``: so the commit that adds rows also names the file.
 Older files are retained for a while, because an earlier version of the table may be restored.
 Readers of Delta tables skip folders with such a name.
-
-Earlier versions wrote four application transactions for each recording; they are read once.
 """
 
 from __future__ import annotations
@@ -16,15 +14,12 @@ import dataclasses
 import secrets
 import time
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aerotape.catalog.directory import recording_key, split_key
 from aerotape.errors import StorageError
 from aerotape.spark.tables.converted import Converted, LastRow
 from aerotape.spark.tables.output import OutputStore
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
 
 APPLICATION: Final = "aerotape"
 """Id of the application transaction whose version is the id of the file."""
@@ -121,37 +116,6 @@ def _files(store: OutputStore) -> list[tuple[str, int]]:
     found = store.files(CONVERTED_FOLDER).items()
     files = [(f"{CONVERTED_FOLDER}/{name}", int(info.mtime_ns)) for name, info in found]
     return sorted(files, key=lambda file: file[1])
-
-
-def converted_in_log(table: DeltaTable) -> dict[int, Converted]:
-    """Return what application transactions of an earlier version say of the rows of a table.
-
-    They had a checksum of the last row that is not compared any more, so the next jobs compare the
-    position of its message until rows are added to the recording.
-    """
-    import pyarrow
-    from deltalake import QueryBuilder
-
-    names = {field.name for field in table.schema().fields}
-    columns = ", ".join({"recording_id", "scope_id"} & names)
-    query = QueryBuilder().register("messages", table)
-    found = {}
-    for row in pyarrow.table(query.execute(f"SELECT DISTINCT {columns} FROM messages")).to_pylist():
-        # Recordings of the archive itself have its scope in their rows and none in their key.
-        scope_id = row.get("scope_id")
-        scopes = (None, scope_id % (1 << 64)) if isinstance(scope_id, int) else (None,)
-        for key in (recording_key(scope, row["recording_id"]) for scope in scopes):
-            position, first, last, source = (
-                table.transaction_version(f"{APPLICATION}:{key}{suffix}")
-                for suffix in ("", ":from", ":last", ":source")
-            )
-            if position is not None:
-                found[key] = Converted(
-                    ((first or 0, position),),
-                    (source or 0) >> 31,
-                    None if last is None or last < 0 else LastRow(last, None, None),
-                )
-    return found
 
 
 def _path(id: int) -> str:

@@ -26,7 +26,6 @@ from aerotape.spark.tables.converted import Converted, LastRow
 from aerotape.spark.tables.converted_files import (
     APPLICATION,
     CONVERTED_FOLDER,
-    converted_in_log,
     read_converted,
 )
 from aerotape.spark.tables.output import OutputStore
@@ -131,7 +130,8 @@ def converted_without_list(table: DeltaTable, store: OutputStore) -> dict[int, C
     import pyarrow
     from deltalake import QueryBuilder
 
-    recorded = converted_in_log(table)
+    id = table.transaction_version(APPLICATION)
+    recorded = {} if id is None else read_converted(store, id) or {}
     query = QueryBuilder().register("messages", table)
     rows = pyarrow.table(
         query.execute(
@@ -140,17 +140,14 @@ def converted_without_list(table: DeltaTable, store: OutputStore) -> dict[int, C
         )
     ).to_pylist()
     if any(field.name == "scope_id" for field in table.schema().fields):
-        if rows and not recorded:
+        if rows:
             raise StorageError(
                 f"{store.name} has recordings of several archives, and the log no longer has the "
                 "commit that lists their positions, or the list is missing in "
                 f"{CONVERTED_FOLDER}: restore it, or convert into another table",
                 store.name,
             )
-        return recorded
-    id = table.transaction_version(APPLICATION)
-    if id is not None:
-        recorded = {**recorded, **(read_converted(store, id) or {})}
+        return {}
     found = {}
     for row in rows:
         key = recording_key(None, row["recording_id"])

@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError, TableInUseError
@@ -158,7 +158,7 @@ class ParquetFolder:
                     each["recording_id"]: Converted(
                         (tuple(each["range"]),),
                         each["identity"],
-                        _last_row(each),
+                        None if each["last_message"] is None else LastRow(*each["last_message"]),
                     )
                     for each in recordings
                 },
@@ -215,11 +215,3 @@ class ParquetFolder:
         """Delete files for which `commit` is not called."""
         for file in files:
             self.store.delete_file(file.path)
-
-
-def _last_row(recording: Mapping[str, Any]) -> LastRow | None:
-    if "last_message" in recording:
-        last = recording["last_message"]
-        return None if last is None else LastRow(*last)
-    # Of an earlier version: the position with another checksum.
-    return None if recording["last"] is None else LastRow(recording["last"][0], None, None)
