@@ -21,6 +21,7 @@ from aerotape.archive.config.property_names import (
     AERON_DIR,
     ARCHIVE_PREFIX,
     CLIENT_PROPERTIES,
+    DEFAULT_AUTHENTICATOR,
     DRIVER_TIMEOUT,
     OWN_PREFIX,
     RETENTION_FILE,
@@ -30,7 +31,6 @@ from aerotape.archive.config.property_names import (
     nearest,
 )
 from aerotape.archive.config.values import BACKOFF, COUNT, Idle, Kind
-from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
 from aerotape.archive.threads import ThreadNaming
 from aerotape.catalog.layout import ChecksumName
 from aerotape.channel_uri import ChannelUri

@@ -17,6 +17,8 @@ RETENTION_FILE = "aerotape.retention.file"
 AERON_DIR = "aeron.dir"
 DRIVER_TIMEOUT = "aeron.driver.timeout"
 THREAD_NAMING = "aeron.thread.naming"
+# The value of the property that names the authenticator, for the one that admits all.
+DEFAULT_AUTHENTICATOR = "io.aeron.security.DefaultAuthenticatorSupplier"
 
 
 _CLIENT_ONLY = "it is a setting of archive clients"
