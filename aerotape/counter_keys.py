@@ -93,14 +93,14 @@ def recording_position_label(
     return _label(start, stripped_channel, archive_id)
 
 
-def confirmed_position_key(archive_id: int, recording_id: int, ledger_key: bytes) -> bytes:
-    """Return the key: recording id, the 16 bytes of the qualified ledger id, archive id."""
-    return struct.pack("<q16sq", recording_id, ledger_key, archive_id)
+def confirmed_position_key(archive_id: int, recording_id: int, key: bytes) -> bytes:
+    """Return the key: recording id, the 16 bytes of `Durability.key`, archive id."""
+    return struct.pack("<q16sq", recording_id, key, archive_id)
 
 
-def confirmed_position_label(archive_id: int, recording_id: int, ledger_key: bytes) -> str:
-    """Return the label, with the qualified name of the ledger."""
-    return f"ledger-confirmed: {ledger_key.hex()} {recording_id}{archive_id_suffix(archive_id)}"
+def confirmed_position_label(archive_id: int, recording_id: int, key: bytes) -> str:
+    """Return the label, with the same key in hexadecimal."""
+    return f"confirmed-pos: {key.hex()} {recording_id}{archive_id_suffix(archive_id)}"
 
 
 def entity_replication_key(archive_id: int, recording_id: int) -> bytes:

@@ -15,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from aerotape import _native
 from aerotape.archive.compaction import compact_at_start
@@ -27,10 +27,7 @@ from aerotape.archive.control.control_subscriptions import add_control_subscript
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.driver_directory import check_driver_directory, is_within
 from aerotape.archive.error_log import LOGGER, ErrorLog
-from aerotape.archive.feature import Feature
-from aerotape.archive.features.entity import EntityFeature
-from aerotape.archive.features.ledger.feature import LedgerFeature
-from aerotape.archive.features.scopes import ScopesFeature
+from aerotape.archive.features.built_in import FEATURES, SECTIONS
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
@@ -61,8 +58,6 @@ from aerotape.media_driver import (
 from aerotape.protocol import NULL_VALUE
 from aerotape.worker_tasks import WorkerOptions
 
-FEATURES: Final[tuple[type[Feature], ...]] = (LedgerFeature, ScopesFeature, EntityFeature)
-"""The features of an archive that Aeron Archive does not have."""
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
 
@@ -171,7 +166,7 @@ class Archive(Closing):
             check_authenticator(authenticator, "authenticator")
         if authorisation_service is not None:
             check_authorisation_service(authorisation_service, "authorisation_service")
-        config = ArchiveConfig.from_properties(merged)
+        config = ArchiveConfig.from_properties(merged, sections=SECTIONS)
         return cls(config, driver, authenticator, authorisation_service)
 
     def _choose_access(

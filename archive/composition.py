@@ -13,11 +13,11 @@ from aerotape.archive.control.services import Services
 from aerotape.archive.feature import Features
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.recordings import Recordings
-from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.segments.operations import SegmentOperations
 from aerotape.archive.recording.storage import CatalogChanges
+from aerotape.archive.removal import Removals
 from aerotape.archive.replay.replay_session import Replays
 from aerotape.archive.replay.tokens import ReplayTokens
 from aerotape.archive.replication.replications import Replications

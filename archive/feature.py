@@ -1,7 +1,7 @@
 """The interface by which a feature that Aeron Archive does not have plugs into this archive.
 
-The archive names its features in `archive.archive`; nothing else in it imports them. An extension
-is, as everywhere in Aeron, a recording that continues.
+`features.built_in` names them; of the rest of the archive only `archive.archive` imports that. An
+extension is, as everywhere in Aeron, a recording that continues.
 """
 
 from __future__ import annotations
@@ -41,12 +41,15 @@ class Feature:
         capability: the bit of the version in which a client asks for it and the archive responds
             that it has it.
         roles: the requests that users may send who are not administrators, by the role.
+        properties: a dataclass with the properties that it adds, as `config.property.define`
+            returns them. The archive's configuration has one, `config.of(properties)`.
     """
 
     fragment: ClassVar[str] = ""
     messages: ClassVar[Schema | None] = None
     capability: ClassVar[int] = 0
     roles: ClassVar[Mapping[str, Collection[type[Message]]]] = {}
+    properties: ClassVar[type[Any] | None] = None
 
     def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
         """Create it when the archive starts.

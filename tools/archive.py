@@ -73,6 +73,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the archive until SIGTERM, SIGINT, SIGHUP or the loss of the media driver."""
+    from aerotape.archive.features.built_in import SECTIONS
+
     settings = gather(
         args,
         {
@@ -80,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
             "aeron.dir": ("--aeron-dir", args.aeron_dir),
             "aerotape.users.file": ("--users", args.users),
         },
+        SECTIONS,
     )
     config = settings.config()
     if args.print_config:

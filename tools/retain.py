@@ -119,8 +119,8 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
 def plan_now(directory: Path, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
     """Return the current removals of a policy (CatalogError, StorageError)."""
-    from aerotape.archive.archive import FEATURES
     from aerotape.archive.feature import first_hold
+    from aerotape.archive.features.built_in import FEATURES
     from aerotape.archive.retention.locked_segments import plan_directory
 
     holds = partial(first_hold, FEATURES)

@@ -1,4 +1,4 @@
-"""The archive's configuration: every supported `aeron.archive.*` property.
+"""The archive's configuration: every supported `aeron.archive.*` property, and those of features.
 
 Names, defaults and value syntax are those of Archive.Configuration and AeronArchive.Configuration
 of Aeron 1.54, so that its properties files can be used unchanged; the control and the replication
@@ -6,22 +6,23 @@ channel have defaults too. Names that begin with `aerotape.` are properties of t
 properties that begin with `aeron.` are the driver's.
 """
 
-# ruff: noqa: RUF009  _property() returns a dataclass field
+# ruff: noqa: RUF009  define() returns a dataclass field
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from aerotape.archive.config import values as kinds
+from aerotape.archive.config.property import Property, define, properties_of
 from aerotape.archive.config.property_names import (
     AERON_DIR,
     ARCHIVE_PREFIX,
     CLIENT_PROPERTIES,
+    DEFAULT_AUTHENTICATOR,
     DRIVER_TIMEOUT,
-    MIRROR_CHANNELS,
     OWN_PREFIX,
     RETENTION_FILE,
     THREAD_NAMING,
@@ -30,7 +31,6 @@ from aerotape.archive.config.property_names import (
     nearest,
 )
 from aerotape.archive.config.values import BACKOFF, COUNT, Idle, Kind
-from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
 from aerotape.archive.threads import ThreadNaming
 from aerotape.catalog.layout import ChecksumName
 from aerotape.channel_uri import ChannelUri
@@ -39,31 +39,11 @@ from aerotape.errors import ConfigurationError
 
 MARK_FILE_UPDATE_INTERVAL_MS = 1_000
 LIVENESS_TIMEOUT_MS = 10 * MARK_FILE_UPDATE_INTERVAL_MS
-
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """A property of the archive.
-
-    Attributes:
-        attribute: the field of `ArchiveConfig`.
-        kind: the syntax and the range of its values.
-        driver_name: the property of the media driver whose value, if given, is the default.
-    """
-
-    attribute: str
-    kind: Kind
-    driver_name: str | None = None
-
-
-def _property(name: str, kind: Kind, default: Any, driver_name: str | None = None) -> Any:
-    """Define a field that a property sets."""
-    options = {"name": name, "kind": kind, "driver_name": driver_name}
-    return field(default=default, metadata=options)
+_SectionT = TypeVar("_SectionT")
 
 
 def _archive(suffix: str, kind: Kind, default: Any, driver_name: str | None = None) -> Any:
-    return _property(ARCHIVE_PREFIX + suffix, kind, default, driver_name)
+    return define(ARCHIVE_PREFIX + suffix, kind, default, driver_name)
 
 
 @dataclass(slots=True)
@@ -71,6 +51,7 @@ class ArchiveConfig:
     """The settings of an archive: each property's field, name, syntax, range and default.
 
     Attributes:
+        added: the settings of features, by their dataclasses.
         driver_properties: `aeron.*` properties for the media driver, as given.
         warnings: messages about settings that have no effect.
     """
@@ -156,42 +137,42 @@ class ArchiveConfig:
         "authenticator.supplier", kinds.TEXT, DEFAULT_AUTHENTICATOR
     )
     authorisation_service_supplier: str = _archive("authorisation.service.supplier", kinds.TEXT, "")
-    users_file: Path | None = _property(USERS_FILE, kinds.USERS_FILE, None)
-    mirror_secret_file: Path | None = _property(
-        "aerotape.mirror.secret.file", kinds.OPTIONAL_PATH, None
-    )
-    mirror_channels: tuple[str, ...] = _property(MIRROR_CHANNELS, kinds.CHANNELS, ())
-    ledgers_restored: bool = _property("aerotape.ledgers.restored", kinds.BOOLEAN, False)
-    control_addresses: tuple[str, ...] = _property(CONTROL_ADDRESSES, kinds.ADDRESSES, ())
-    recording_signals: Literal["requester", "all"] = _property(
+    users_file: Path | None = define(USERS_FILE, kinds.USERS_FILE, None)
+    control_addresses: tuple[str, ...] = define(CONTROL_ADDRESSES, kinds.ADDRESSES, ())
+    recording_signals: Literal["requester", "all"] = define(
         "aerotape.recording.signals", kinds.RECORDING_SIGNALS, "requester"
     )
     # 0 disables the time index.
-    time_index_interval_ns: int = _property(
+    time_index_interval_ns: int = define(
         "aerotape.time.index.interval", kinds.DURATION, 100_000_000
     )
-    time_index_length: int = _property("aerotape.time.index.length", kinds.SIZE, 64 * 1024)
-    retention_file: Path | None = _property(RETENTION_FILE, kinds.OPTIONAL_PATH, None)
-    retention_interval_ns: int = _property(
+    time_index_length: int = define("aerotape.time.index.length", kinds.SIZE, 64 * 1024)
+    retention_file: Path | None = define(RETENTION_FILE, kinds.OPTIONAL_PATH, None)
+    retention_interval_ns: int = define(
         "aerotape.retention.interval", kinds.TIMEOUT, 300_000_000_000
     )
 
+    added: dict[type[Any], Any] = field(default_factory=dict)
     driver_properties: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
     def from_properties(
-        cls, properties: Mapping[str, str], origins: Mapping[str, str] | None = None
+        cls,
+        properties: Mapping[str, str],
+        origins: Mapping[str, str] | None = None,
+        sections: Iterable[type[Any]] = (),
     ) -> ArchiveConfig:
         """Build a configuration from property names and their text values, and check it.
 
         Args:
             origins: the sources of properties, for errors.
+            sections: the dataclasses of features with their properties.
 
         Raises:
             ConfigurationError: an invalid value; the message has the property and the value.
         """
-        config = cls()
+        config = cls.defaults(sections)
         try:
             for name, value in properties.items():
                 config._take(name, value.strip())
@@ -204,32 +185,53 @@ class ArchiveConfig:
             raise ConfigurationError(f"{error} (from {origin})", error.name) from error
         return config
 
+    @classmethod
+    def defaults(cls, sections: Iterable[type[Any]]) -> ArchiveConfig:
+        """Return the configuration without any given property."""
+        return cls(added={each: each() for each in sections})
+
+    @property
+    def properties(self) -> Mapping[str, Property]:
+        """All properties by name, those of features last."""
+        return properties_of(ArchiveConfig, *self.added)
+
+    def of(self, section: type[_SectionT]) -> _SectionT:
+        """Return the settings of a feature, or these."""
+        return cast(_SectionT, self if section is ArchiveConfig else self.added[section])
+
+    def value(self, name: str) -> Any:
+        """Return the value of a property."""
+        known = self.properties[name]
+        return getattr(self.of(known.section), known.attribute)
+
+    def _set(self, known: Property, name: str, text: str) -> None:
+        setattr(self.of(known.section), known.attribute, known.kind.parse(name, text))
+
     def _take(self, name: str, value: str) -> None:
-        if name in PROPERTIES:
-            known = PROPERTIES[name]
-            setattr(self, known.attribute, known.kind.parse(name, value))
+        if name in self.properties:
+            self._set(self.properties[name], name, value)
         elif name in WITHOUT_EFFECT:
             if value:
                 self.warnings.append(f"{name} has no effect: {WITHOUT_EFFECT[name]}")
         elif name.startswith((ARCHIVE_PREFIX, OWN_PREFIX)):
             if name not in CLIENT_PROPERTIES:
-                hint = nearest(name, [*PROPERTIES, *WITHOUT_EFFECT])
+                hint = nearest(name, [*self.properties, *WITHOUT_EFFECT])
                 self.warnings.append(f"{name} is not a property of the archive, ignored{hint}")
         elif name == AERON_DIR:
             self.aeron_dir = value
         elif name.startswith("aeron."):
-            self._take_driver_property(name, value)
+            self._take_driverdefine(name, value)
         else:
-            hint = nearest(name, [*PROPERTIES, *WITHOUT_EFFECT])
+            hint = nearest(name, [*self.properties, *WITHOUT_EFFECT])
             self.warnings.append(f"{name} is not an Aeron property, ignored{hint}")
 
-    def _take_driver_property(self, name: str, value: str) -> None:
+    def _take_driverdefine(self, name: str, value: str) -> None:
         if name == DRIVER_TIMEOUT:
             self.driver_timeout_ms = COUNT.parse(name, value)
         elif name == THREAD_NAMING:
             self.thread_naming = kinds.THREAD_NAMING.parse(name, value)
         # The media driver silently accepts unknown names.
-        hint = nearest(name, PROPERTIES, cutoff=0.9)
+        hint = nearest(name, self.properties, cutoff=0.9)
         if hint:
             self.warnings.append(
                 f"{name} is not a property of the archive, passed to the media driver{hint}"
@@ -238,11 +240,10 @@ class ArchiveConfig:
 
     def _derive(self, properties: Mapping[str, str]) -> None:
         """Set the defaults that depend on settings of the media driver."""
-        for name, known in PROPERTIES.items():
+        for name, known in self.properties.items():
             driver_name = known.driver_name
             if driver_name and driver_name in properties and name not in properties:
-                value = known.kind.parse(driver_name, properties[driver_name].strip())
-                setattr(self, known.attribute, value)
+                self._set(known, driver_name, properties[driver_name].strip())
 
     def validate(self) -> None:
         """Check ranges and combinations of values.
@@ -256,8 +257,8 @@ class ArchiveConfig:
                 f" be less than aeron.archive.file.sync.level={self.file_sync_level}",
                 f"{ARCHIVE_PREFIX}catalog.file.sync.level",
             )
-        for name, known in PROPERTIES.items():
-            value = getattr(self, known.attribute)
+        for name, known in self.properties.items():
+            value = self.value(name)
             if not known.kind.is_valid(value):
                 raise ConfigurationError(f"{name}={value}: must be {known.kind.expected}", name)
         if self.users_file is not None and self.authenticator_supplier != DEFAULT_AUTHENTICATOR:
@@ -287,11 +288,3 @@ def _channel(name: str, value: str, media: str | None = None) -> None:
         raise ConfigurationError(f"{name}={value}: {error}", name) from error
     if media is not None and (uri.media != media or uri.is_spy):
         raise ConfigurationError(f"{name}={value}: must be an aeron:{media} channel", name)
-
-
-PROPERTIES: Final[Mapping[str, Property]] = {
-    each.metadata["name"]: Property(each.name, each.metadata["kind"], each.metadata["driver_name"])
-    for each in fields(ArchiveConfig)
-    if each.metadata
-}
-"""The properties of the archive by name, in the order of the fields."""

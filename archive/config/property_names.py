@@ -1,6 +1,6 @@
 """Names of properties that several modules use, and names of properties without a field.
 
-The other properties are named where they are defined, in `archive_config.py`.
+The other properties are named where they are defined, in `archive_config.py` or by a feature.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ ARCHIVE_PREFIX = "aeron.archive."
 # Properties of this package.
 OWN_PREFIX = "aerotape."
 USERS_FILE = "aerotape.users.file"
-MIRROR_CHANNELS = "aerotape.mirror.channels"
 RETENTION_FILE = "aerotape.retention.file"
 # Media driver properties that the archive uses too.
 AERON_DIR = "aeron.dir"
 DRIVER_TIMEOUT = "aeron.driver.timeout"
 THREAD_NAMING = "aeron.thread.naming"
+# The value of the property that names the authenticator, for the one that admits all.
+DEFAULT_AUTHENTICATOR = "io.aeron.security.DefaultAuthenticatorSupplier"
 
 
 _CLIENT_ONLY = "it is a setting of archive clients"

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from aerotape.archive.config.archive_config import PROPERTIES, ArchiveConfig
+from aerotape.archive.config.archive_config import ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file
+from aerotape.archive.config.property import Property, properties_of
 from aerotape.archive.config.property_names import (
     AERON_DIR,
     DRIVER_TIMEOUT,
@@ -28,25 +30,26 @@ _SHARED = (
     AERON_DIR,
     DRIVER_TIMEOUT,
     THREAD_NAMING,
-    *(each.driver_name for each in PROPERTIES.values() if each.driver_name),
-)
-_PREFIXES = (
-    "AERON_ARCHIVE_",
-    *dict.fromkeys(
-        variable(".".join(name.split(".")[:2])) + "_"
-        for name in PROPERTIES
-        if name.startswith(OWN_PREFIX)
-    ),
+    *(each.driver_name for each in properties_of(ArchiveConfig).values() if each.driver_name),
 )
 
 
 @dataclass(slots=True)
 class Settings:
-    """Properties with their origins."""
+    """Properties with their origins.
+
+    Attributes:
+        sections: the dataclasses of features with their properties.
+    """
 
     values: dict[str, str] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    sections: tuple[type[Any], ...] = ()
+
+    @property
+    def _properties(self) -> Mapping[str, Property]:
+        return properties_of(ArchiveConfig, *self.sections)
 
     def put(self, name: str, value: str, origin: str) -> None:
         """Set a property, replacing an earlier value."""
@@ -55,19 +58,28 @@ class Settings:
 
     def take_environment(self, environment: Mapping[str, str]) -> None:
         """Add the environment variables of properties; empty ones count as not set."""
-        names = {variable(name): name for name in (*PROPERTIES, *_SHARED)}
+        names = {variable(name): name for name in (*self._properties, *_SHARED)}
+        prefixes = ("AERON_ARCHIVE_", *self._own_prefixes())
         ignored = {variable(name) for name in WITHOUT_EFFECT}
         for key in sorted(environment):
             if not environment[key]:
                 continue
             if key in names:
                 self.put(names[key], environment[key], f"environment {key}")
-            elif key.startswith(_PREFIXES) and key not in ignored:
+            elif key.startswith(prefixes) and key not in ignored:
                 # No warning about settings of clients, which share the environment.
                 hint = nearest(key, names)
                 self.warnings.append(
                     f"environment {key} is not a property of the archive, ignored{hint}"
                 )
+
+    def _own_prefixes(self) -> set[str]:
+        """Return how variables of this package's properties begin, without its other variables."""
+        return {
+            variable(".".join(name.split(".")[:2])) + "_"
+            for name in self._properties
+            if name.startswith(OWN_PREFIX)
+        }
 
     def take_files(self, places: Iterable[str]) -> None:
         """Add properties files; later ones override earlier ones.
@@ -85,7 +97,7 @@ class Settings:
         Raises:
             ConfigurationError: an invalid value; the message has its origin.
         """
-        config = ArchiveConfig.from_properties(self.values, self.origins)
+        config = ArchiveConfig.from_properties(self.values, self.origins, self.sections)
         config.warnings[:0] = self.warnings
         return config
 
@@ -112,13 +124,11 @@ def effective(config: ArchiveConfig, settings: Settings, aeron_dir: str) -> list
     Args:
         aeron_dir: the default media driver directory.
     """
-    defaults = ArchiveConfig()
+    defaults = ArchiveConfig.defaults(config.added)
     rows = []
-    for name, known in PROPERTIES.items():
-        value, default = (
-            known.kind.write(getattr(each, known.attribute)) for each in (config, defaults)
-        )
-        rows.append(Setting(name, value, _origin(name, settings), default))
+    for name, known in config.properties.items():
+        value, default = (known.kind.write(each.value(name)) for each in (config, defaults))
+        rows.append(Setting(name, value, _origin(name, known, settings), default))
     rows.append(
         Setting(
             AERON_DIR,
@@ -134,10 +144,9 @@ def effective(config: ArchiveConfig, settings: Settings, aeron_dir: str) -> list
     return rows
 
 
-def _origin(name: str, settings: Settings) -> str:
+def _origin(name: str, known: Property, settings: Settings) -> str:
     if name in settings.origins:
         return settings.origins[name]
-    driver_name = PROPERTIES[name].driver_name
-    if driver_name in settings.origins:
-        return f"{driver_name} from {settings.origins[driver_name]}"
+    if known.driver_name in settings.origins:
+        return f"{known.driver_name} from {settings.origins[known.driver_name]}"
     return DEFAULT

@@ -18,9 +18,9 @@ from aerotape.archive.recording.storage import Refusal
 from aerotape.catalog.descriptor import describe_problem, segment_base
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.forcing import force_segments
-from aerotape.catalog.indexes import prepare_extension
 from aerotape.catalog.segment_files import list_segment_files
 from aerotape.catalog.time_index.file import Provenance
+from aerotape.catalog.time_index_upkeep import prepare_extension
 from aerotape.clock import epoch_ms
 from aerotape.protocol import ErrorCode
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from aerotape.archive.retention.plan import Removal
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import cut_before, remove_indexes
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files
 from aerotape.catalog.recovery.quarantine import clear_marks
 from aerotape.catalog.segment.migrate import base_positions
 from aerotape.catalog.segment.placement import split_by_place
 from aerotape.catalog.segment_files import list_files_to_delete, segment_file_name
+from aerotape.catalog.time_index_upkeep import cut_before, remove_indexes
 from aerotape.errors import StorageError
 
 

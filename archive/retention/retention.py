@@ -1,6 +1,6 @@
 """Retention in a running archive: passes at intervals, each a plan and its removals.
 
-Removals are those of clients (`recording.removal`), so that the same checks apply and the same
+Removals are those of clients (`archive.removal`), so that the same checks apply and the same
 thread deletes the files. The plan is made in a separate thread and executed with one removal per
 duty cycle, a few deletions at a time.
 

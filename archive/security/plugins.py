@@ -11,6 +11,7 @@ import importlib
 import inspect
 from typing import Any, cast
 
+from aerotape.archive.config.property_names import DEFAULT_AUTHENTICATOR
 from aerotape.archive.security.authentication import AllowAll, Authenticator
 from aerotape.archive.security.authorisation import (
     AllowAllActions,
@@ -21,8 +22,6 @@ from aerotape.errors import ConfigurationError
 
 AUTHENTICATOR_PROPERTY = "aeron.archive.authenticator.supplier"
 AUTHORISATION_PROPERTY = "aeron.archive.authorisation.service.supplier"
-
-DEFAULT_AUTHENTICATOR = "io.aeron.security.DefaultAuthenticatorSupplier"
 
 
 def load_authenticator(name: str) -> Authenticator:

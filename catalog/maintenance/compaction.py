@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import remove_indexes
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files, index_owned_files, why_not_its
 from aerotape.catalog.recovery.quarantine import clear_marks
+from aerotape.catalog.time_index_upkeep import remove_indexes
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,8 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
-    """Reads an archive directory for a streaming query.
+class FollowedDirectory:
+    """An archive directory that a streaming query reads.
 
     Attributes:
         options: what to read.

@@ -28,7 +28,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.boundaries import last_message
 from aerotape.spark.source.batch_reader import BatchReader, ScanPartition, without_traceback
 from aerotape.spark.source.planning import plan_partitions
-from aerotape.spark.streaming.backlog import Backlog, Follower
+from aerotape.spark.streaming.backlog import Backlog, FollowedDirectory
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
 from aerotape.spark.streaming.read_limits import Allowance, admit
 
@@ -57,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
         self._partition_bytes = options.partition_bytes
         self._limits = stream_options
-        self._follower = Follower(options, stream_options.fail_on_data_loss)
+        self._directory = FollowedDirectory(options, stream_options.fail_on_data_loss)
         self._batches = batches
         self._turn = -1
         self._targets: dict[int, int] | None = None
@@ -81,7 +81,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:
         """Store where recordings end now: the query ends there."""
-        self._targets = self._follower.ends()
+        self._targets = self._directory.ends()
 
     @without_traceback
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             The offset up to which it reads: `start` when there is nothing new.
         """
         offset = StreamOffset.from_json(start)
-        recordings, progress = self._follower.scan(offset)
+        recordings, progress = self._directory.scan(offset)
         targets = self._targets
         if targets is not None:
             # Recordings that were followed before their channel changed are only in the checkpoint.
@@ -106,7 +106,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         backlogs = []
         for each in recordings:
             target = targets[each.key] if targets is not None else None
-            backlog = self._follower.backlog(each, progress.get(each.key), target)
+            backlog = self._directory.backlog(each, progress.get(each.key), target)
             if backlog is not None:
                 backlogs.append(backlog)
         self._recorded = {id: each.position for id, each in progress.items()}
@@ -135,7 +135,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: a part of them is gone, and failOnDataLoss is true.
         """
         ranges = list(
-            self._follower.ranges(StreamOffset.from_json(start), StreamOffset.from_json(end))
+            self._directory.ranges(StreamOffset.from_json(start), StreamOffset.from_json(end))
         )
         return [ScanPartition(part) for part in plan_partitions(ranges, self._partition_bytes)]
 

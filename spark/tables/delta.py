@@ -1,8 +1,8 @@
 """Delta tables: each commit adds files and replaces the list of what the table has.
 
 Spark tasks write the files, and delta-rs commits them: no JVM takes part in that. The list is a
-file that the commit names (`extent_files`); which list is that of a snapshot, follows from the log
-(`delta_progress`). The first commit creates the table.
+file that the commit names (`converted_files`); which list is that of a snapshot, follows from the
+log (`delta_progress`). The first commit creates the table.
 
 A commit has two steps:
 
@@ -30,23 +30,23 @@ from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.remote.object_store import translate_options
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.formatting import not_installed
+from aerotape.spark.tables.converted import Converted
+from aerotape.spark.tables.converted_files import (
+    APPLICATION,
+    CONVERTED_FOLDER,
+    delete_old_files,
+    read_converted,
+    vacuum_files,
+    write_converted,
+)
 from aerotape.spark.tables.delta_features import check_features
 from aerotape.spark.tables.delta_files import added, without_rows
 from aerotape.spark.tables.delta_progress import (
     ReadCommit,
     commit_reader,
-    extents_without_list,
+    converted_without_list,
     find_list,
     names_list,
-)
-from aerotape.spark.tables.extent import Extent
-from aerotape.spark.tables.extent_files import (
-    APPLICATION,
-    EXTENTS_FOLDER,
-    delete_old_extents,
-    read_extents,
-    vacuum_extents,
-    write_extents,
 )
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.table import TableChangedError
@@ -114,10 +114,10 @@ class DeltaRecordingTable:
         self._replaces = False
         self._schema: pyarrow.Schema | None = None
         self._table: DeltaTable | None = None
-        self._extents: dict[int, Extent] = {}
-        self._extents_version: int | None = None
+        self._converted: dict[int, Converted] = {}
+        self._converted_version: int | None = None
         self._list_ids: dict[int, int] = {}
-        self._planned: dict[int, Extent | None] = {}
+        self._planned: dict[int, Converted | None] = {}
         self._is_attempted = False
 
     def begin(self, schema: pyarrow.Schema) -> None:
@@ -174,7 +174,7 @@ class DeltaRecordingTable:
             )
         if is_first:
             self._check_files()
-        self._read_extents()
+        self._read_converted()
 
     def _check_files(self) -> None:
         """Compare the files that the log names with those in the folder (StorageError)."""
@@ -214,23 +214,23 @@ class DeltaRecordingTable:
         schema = pyarrow.schema(self._existing().schema().to_arrow())
         return pyarrow.schema([field for field in schema if field.name not in self._partitions])
 
-    def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
-        """Return the extents of recordings; `commit` checks that they are unchanged."""
-        ids, present = list(recording_ids), self._extents
+    def converted(self, recording_ids: Iterable[int]) -> dict[int, Converted]:
+        """Return what the table has of recordings; `commit` checks that they are unchanged."""
+        ids, present = list(recording_ids), self._converted
         self._planned.update((id, present.get(id)) for id in ids)
         return {id: present[id] for id in ids if id in present}
 
-    def _read_extents(self) -> None:
+    def _read_converted(self) -> None:
         table = self._existing()
         version = table.version()
-        if version == self._extents_version:
+        if version == self._converted_version:
             return
         with self._errors("read"):
             id = find_list(self._read_commit, version, self._list_ids)
-            extents = None if id is None else read_extents(self.store, id)
-            if extents is None:
-                extents = extents_without_list(table, self.store)
-        self._extents, self._extents_version = extents, version
+            converted = None if id is None else read_converted(self.store, id)
+            if converted is None:
+                converted = converted_without_list(table, self.store)
+        self._converted, self._converted_version = converted, version
         self._list_ids = {} if id is None else {version: id}
 
     @property
@@ -240,7 +240,7 @@ class DeltaRecordingTable:
     def commit(
         self,
         files: Sequence[NewFile],
-        extents: Mapping[int, Extent],
+        converted: Mapping[int, Converted],
         replaced: Mapping[int, int],
     ) -> None:
         """Add files, and remove those with replaced recordings, in one commit.
@@ -253,8 +253,8 @@ class DeltaRecordingTable:
         for _ in range(_ATTEMPTS):
             try:
                 self.refresh()
-                present = self._extents
-                if any(present.get(id) != self._planned.get(id) for id in extents):
+                present = self._converted
+                if any(present.get(id) != self._planned.get(id) for id in converted):
                     raise TableChangedError(f"another job has changed {self.store.name}")
                 actions: list[AddAction | RemoveAction] = [added(file, now_ms) for file in files]
                 for action, copy in self._replaced(replaced, now_ms):
@@ -262,7 +262,7 @@ class DeltaRecordingTable:
                     if copy is not None:
                         deletable.append(copy)
                         actions.append(added(copy, now_ms))
-                list_id = write_extents(self.store, {**present, **extents})
+                list_id = write_converted(self.store, {**present, **converted})
             except BaseException:
                 with suppress(AerotapeError):
                     self.discard(deletable)
@@ -296,7 +296,7 @@ class DeltaRecordingTable:
                     return False
                 raise self._error("commit to", error) from error
         with suppress(StorageError):
-            delete_old_extents(self.store)
+            delete_old_files(self.store)
         return True
 
     def _write(
@@ -394,7 +394,7 @@ class DeltaRecordingTable:
             deleted = self._existing().vacuum(
                 retention_hours, dry_run=False, enforce_retention_duration=False, full=True
             )
-        vacuum_extents(self.store, set(self._list_ids.values()), retention_hours)
+        vacuum_files(self.store, set(self._list_ids.values()), retention_hours)
         return deleted
 
     def _existing(self) -> DeltaTable:
@@ -418,7 +418,7 @@ class DeltaRecordingTable:
 
 def _is_of_a_job(path: str) -> bool:
     """Return whether a file can be that of a job which was killed before the first commit."""
-    return is_unique_path(path) or path.partition("/")[0] in (EXTENTS_FOLDER, _LOG_FOLDER)
+    return is_unique_path(path) or path.partition("/")[0] in (CONVERTED_FOLDER, _LOG_FOLDER)
 
 
 def _is_of_a_log(name: str) -> bool:

@@ -1,15 +1,15 @@
 """The list of positions of a snapshot of a Delta table, and what to do without one.
 
-The commit of a job names its list (`extent_files`) by an application transaction. Delta keeps the
-latest version of a transaction and reverts it neither with RESTORE nor with the rows, and may let
-it expire; so the log itself is read, from the snapshot's commit back to the one of a job:
+The commit of a job names its list (`converted_files`) by an application transaction. Delta keeps
+the latest version of a transaction and reverts it neither with RESTORE nor with the rows, and may
+let it expire; so the log itself is read, from the snapshot's commit back to the one of a job:
 
 - OPTIMIZE, DELETE, changed properties and so on leave the list as it is: rows that a user deletes
   stay deleted.
 - RESTORE continues at the version that it restored.
 
 If a commit on the way is no longer in the log, or the list was deleted, the positions of the rows
-themselves are read (`extents_without_list`).
+themselves are read (`converted_without_list`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.directory import recording_key
 from aerotape.errors import StorageError
-from aerotape.spark.tables.extent import Extent, LastRow
-from aerotape.spark.tables.extent_files import (
+from aerotape.spark.tables.converted import Converted, LastRow
+from aerotape.spark.tables.converted_files import (
     APPLICATION,
-    EXTENTS_FOLDER,
-    extents_in_log,
-    read_extents,
+    CONVERTED_FOLDER,
+    read_converted,
 )
 from aerotape.spark.tables.output import OutputStore
 
@@ -118,8 +117,8 @@ def _version_with_the_files_of(read: ReadCommit, restoring: int) -> int | None:
     return None
 
 
-def extents_without_list(table: DeltaTable, store: OutputStore) -> dict[int, Extent]:
-    """Return the extent of each recording in a table, as its rows show it.
+def converted_without_list(table: DeltaTable, store: OutputStore) -> dict[int, Converted]:
+    """Return what a table has of each recording, as its rows show it.
 
     The positions from the first row of a recording to the last one count as converted. What an
     earlier commit says of a recording is returned if its last row is the one that the commit names,
@@ -131,7 +130,8 @@ def extents_without_list(table: DeltaTable, store: OutputStore) -> dict[int, Ext
     import pyarrow
     from deltalake import QueryBuilder
 
-    recorded = extents_in_log(table)
+    id = table.transaction_version(APPLICATION)
+    recorded = {} if id is None else read_converted(store, id) or {}
     query = QueryBuilder().register("messages", table)
     rows = pyarrow.table(
         query.execute(
@@ -140,17 +140,14 @@ def extents_without_list(table: DeltaTable, store: OutputStore) -> dict[int, Ext
         )
     ).to_pylist()
     if any(field.name == "scope_id" for field in table.schema().fields):
-        if rows and not recorded:
+        if rows:
             raise StorageError(
                 f"{store.name} has recordings of several archives, and the log no longer has the "
                 "commit that lists their positions, or the list is missing in "
-                f"{EXTENTS_FOLDER}: restore it, or convert into another table",
+                f"{CONVERTED_FOLDER}: restore it, or convert into another table",
                 store.name,
             )
-        return recorded
-    id = table.transaction_version(APPLICATION)
-    if id is not None:
-        recorded = {**recorded, **(read_extents(store, id) or {})}
+        return {}
     found = {}
     for row in rows:
         key = recording_key(None, row["recording_id"])
@@ -160,16 +157,16 @@ def extents_without_list(table: DeltaTable, store: OutputStore) -> dict[int, Ext
             continue
         last = LastRow(row["last"], row["end_position"], None)
         identity = None if said is None else said.identity
-        found[key] = Extent(((row["first"], row["end_position"]),), identity, last)
+        found[key] = Converted(((row["first"], row["end_position"]),), identity, last)
     return found
 
 
-def _agrees(extent: Extent, row: Mapping[str, int]) -> bool:
-    """Return whether an extent is that of the rows of its recording."""
-    last = extent.last
+def _agrees(converted: Converted, row: Mapping[str, int]) -> bool:
+    """Return whether that is what the rows of the recording show."""
+    last = converted.last
     if last is None or last.position != row["last"]:
         return False
-    return extent.ranges[0][0] <= row["first"] and row["end_position"] <= extent.to_position
+    return converted.ranges[0][0] <= row["first"] and row["end_position"] <= converted.to_position
 
 
 def _read_commit(store: OutputStore, version: int) -> Commit | None:

@@ -16,11 +16,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError, TableInUseError
-from aerotape.spark.tables.extent import Extent, LastRow, joined
+from aerotape.spark.tables.converted import Converted, LastRow, joined
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.writer import RECORDINGS_KEY, STAGED_FOLDER, Naming, NewFile
 from aerotape.url_path import map_at_once
@@ -33,9 +33,9 @@ _LOCK_NAME: Final = "_aerotape.lock"
 
 @dataclass(frozen=True, slots=True)
 class _FileContent:
-    """Extents of the recordings in a file, by id; and its columns."""
+    """The converted parts of recordings in a file, by id; and its columns."""
 
-    extents: dict[int, Extent]
+    converted: dict[int, Converted]
     columns: dict[str, str]
 
 
@@ -155,10 +155,10 @@ class ParquetFolder:
             recordings = json.loads((footer.metadata or {})[RECORDINGS_KEY.encode()])
             return _FileContent(
                 {
-                    each["recording_id"]: Extent(
+                    each["recording_id"]: Converted(
                         (tuple(each["range"]),),
                         each["identity"],
-                        _last_row(each),
+                        None if each["last_message"] is None else LastRow(*each["last_message"]),
                     )
                     for each in recordings
                 },
@@ -176,25 +176,25 @@ class ParquetFolder:
         """Return the columns of the files; None if there are none."""
         return next((content.columns for content in self._files.values()), None)
 
-    def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
-        """Return the extents of recordings in the files."""
-        parts: dict[int, list[Extent]] = {id: [] for id in recording_ids}
+    def converted(self, recording_ids: Iterable[int]) -> dict[int, Converted]:
+        """Return what the files have of recordings."""
+        parts: dict[int, list[Converted]] = {id: [] for id in recording_ids}
         for content in self._files.values():
-            for id in content.extents.keys() & parts:
-                parts[id].append(content.extents[id])
+            for id in content.converted.keys() & parts:
+                parts[id].append(content.converted[id])
         found = {}
-        for id, extents in parts.items():
-            ranges = joined(each.ranges[0] for each in extents)
+        for id, pieces in parts.items():
+            ranges = joined(each.ranges[0] for each in pieces)
             if ranges:
-                rows = [each.last for each in extents if each.last is not None]
+                rows = [each.last for each in pieces if each.last is not None]
                 last = max(rows, key=lambda row: row.position, default=None)
-                found[id] = Extent(ranges, extents[0].identity, last)
+                found[id] = Converted(ranges, pieces[0].identity, last)
         return found
 
     def commit(
         self,
         files: Sequence[NewFile],
-        extents: Mapping[int, Extent],
+        converted: Mapping[int, Converted],
         replaced: Mapping[int, int],
     ) -> None:
         """Move files into place. A folder cannot replace rows: `check_options` refuses that."""
@@ -215,11 +215,3 @@ class ParquetFolder:
         """Delete files for which `commit` is not called."""
         for file in files:
             self.store.delete_file(file.path)
-
-
-def _last_row(recording: Mapping[str, Any]) -> LastRow | None:
-    if "last_message" in recording:
-        last = recording["last_message"]
-        return None if last is None else LastRow(*last)
-    # Of an earlier version: the position with another checksum.
-    return None if recording["last"] is None else LastRow(recording["last"][0], None, None)

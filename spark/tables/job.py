@@ -20,13 +20,13 @@ from aerotape.catalog.directory import recording_key, split_key
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.source.planning import plan_partitions
+from aerotape.spark.tables.converted import Converted, identity_of, joined
 from aerotape.spark.tables.dates import (
     cut_at_midnight,
     date_at,
     dates_problem,
     recorded_times,
 )
-from aerotape.spark.tables.extent import Extent, identity_of, joined
 from aerotape.spark.tables.plan import Action, JobOptions, Planner, RecordingPlan, longest_term
 from aerotape.spark.tables.table import Table, TableChangedError
 from aerotape.spark.tables.task_runner import SparkTasks, TaskRunner
@@ -221,7 +221,7 @@ class TableJob:
                 reports[plan.key] = _report_of(
                     plan.key,
                     _RESULTS[plan.action],
-                    to_position=None if plan.extent is None else plan.extent.to_position,
+                    to_position=None if plan.converted is None else plan.converted.to_position,
                     warnings=plan.warnings,
                     error=plan.reason if plan.action is Action.REFUSE else None,
                 )
@@ -340,9 +340,11 @@ class TableJob:
             if each.plan.replace_from is not None
         }
         if added or replaced:
-            extents = {each.plan.key: each.extent for each in sound if each.extent is not None}
+            converted = {
+                each.plan.key: each.converted for each in sound if each.converted is not None
+            }
             # From here on the table decides about its files: a failed commit may have reached it.
-            self._table.commit(added, extents, replaced)
+            self._table.commit(added, converted, replaced)
         self._files.extend(added)
         reports = {each.plan.key: each.report(self._options.by_date) for each in done}
         for recording in sound:
@@ -363,21 +365,21 @@ class _Converted:
         return next((each.error for each in self.outcomes if each.error is not None), None)
 
     @cached_property
-    def extent(self) -> Extent | None:
-        """The extent of the recording with its added ranges; None if no change."""
+    def converted(self) -> Converted | None:
+        """What the table has then of the recording; None if no change."""
         plan = self.plan
         if plan.replace_from is None and not any(each.rows for each in self.outcomes):
             return None
         ranges = [each.part.positions for each in self.outcomes]
         rows = [each.last for each in self.outcomes if each.last is not None]
-        before, limit = plan.extent, plan.replace_from
+        before, limit = plan.converted, plan.replace_from
         if before is not None and limit is None:
             ranges.extend(before.ranges)
             if before.last is not None:
                 rows.append(before.last)
         elif before is not None and limit is not None:
             ranges.extend((begin, min(end, limit)) for begin, end in before.ranges)
-        return Extent(
+        return Converted(
             joined(ranges) or ((0, 0),),
             identity_of(plan.recording.descriptor),
             max(rows, key=lambda row: row.position, default=None),
@@ -385,7 +387,7 @@ class _Converted:
 
     def report(self, by_date: bool) -> RecordingReport:
         plan, outcomes = self.plan, self.outcomes
-        before = None if plan.extent is None else plan.extent.to_position
+        before = None if plan.converted is None else plan.converted.to_position
         if self.error is not None:
             result = _RESULTS[Action.REFUSE]
             return _report_of(plan.key, result, to_position=before, error=self.error)
@@ -399,7 +401,7 @@ class _Converted:
             messages=sum(outcome.rows for outcome in outcomes),
             recording_bytes=plan.recording_bytes,
             payload_bytes=sum(outcome.payload_bytes for outcome in outcomes),
-            to_position=before if self.extent is None else self.extent.to_position,
+            to_position=before if self.converted is None else self.converted.to_position,
             warnings=warnings,
         )
 

@@ -36,7 +36,7 @@ from aerotape.spark.source.planning import (
     choose_recordings,
     wanted_range,
 )
-from aerotape.spark.tables.extent import Extent, change_since, identity_of, joined, missing
+from aerotape.spark.tables.converted import Converted, change_since, identity_of, joined, missing
 from aerotape.spark.tables.table import Table
 from aerotape.url_path import UrlPath, is_url, map_at_once
 
@@ -62,7 +62,7 @@ class RecordingPlan:
         recording: as it is now; it can be damaged if `action` is REFUSE.
         action: what to do.
         ranges: what is to be converted.
-        extent: what the table has and retains.
+        converted: what the table has and retains.
         replace_from: from which position on the table's rows are removed; None if they stay.
         reason: why it is refused or replaced.
         warnings: other remarks about it.
@@ -71,7 +71,7 @@ class RecordingPlan:
     recording: Recording
     action: Action
     ranges: tuple[RecordingRange, ...] = ()
-    extent: Extent | None = None
+    converted: Converted | None = None
     replace_from: int | None = None
     reason: str | None = None
     warnings: tuple[str, ...] = ()
@@ -223,14 +223,14 @@ class Planner:
         Raises what `recordings` does, and ConfigurationError if the table has other columns.
         """
         recordings = self.recordings()
-        extents = self._table.extents(recording.key for recording in recordings)
-        with_extents = [(each, extents.get(each.key)) for each in recordings]
+        converted = self._table.converted(recording.key for recording in recordings)
+        pairs = [(each, converted.get(each.key)) for each in recordings]
         if len(recordings) > 1 and is_url(self._options.read.archive_dir):
-            plans = map_at_once(lambda each: self._plan(*each), with_extents)
+            plans = map_at_once(lambda each: self._plan(*each), pairs)
         else:
-            plans = [self._plan(*each) for each in with_extents]
+            plans = [self._plan(*each) for each in pairs]
         for plan in plans:
-            position = plan.extent.to_position if plan.extent is not None else None
+            position = plan.converted.to_position if plan.converted is not None else None
             active = not plan.recording.damage and plan.recording.descriptor.is_active
             complete = plan.action is Action.NOTHING and not active
             self._seen[plan.key] = _Seen(active, position, complete)
@@ -264,25 +264,25 @@ class Planner:
         active = self._seen[key].is_active
         self._seen[key] = _Seen(active, to_position, not active)
 
-    def _plan(self, recording: Recording, extent: Extent | None) -> RecordingPlan:
+    def _plan(self, recording: Recording, converted: Converted | None) -> RecordingPlan:
         id = recording.recording_id
         try:
-            return self._unless_little(self._decide(recording, extent))
+            return self._unless_little(self._decide(recording, converted))
         except ConfigurationError:  # an error of the user's, about all recordings
             raise
         except AerotapeError as error:
             return RecordingPlan(
                 recording=recording,
                 action=Action.REFUSE,
-                extent=extent,
+                converted=converted,
                 reason=f"recording {id}: {error}",
             )
 
-    def _decide(self, recording: Recording, extent: Extent | None) -> RecordingPlan:
+    def _decide(self, recording: Recording, converted: Converted | None) -> RecordingPlan:
         options = self._options
         whole = wanted_range(recording, options.read)
         everything = (whole,) if whole.length else ()
-        if extent is None:
+        if converted is None:
             action = Action.CONVERT if everything else Action.NOTHING
             return RecordingPlan(recording=recording, action=action, ranges=everything)
         # In a job of several rounds this concerns the first one.
@@ -291,11 +291,11 @@ class Planner:
                 recording=recording,
                 action=Action.REPLACE,
                 ranges=everything,
-                extent=extent,
+                converted=converted,
                 replace_from=whole.from_position,
                 reason="everything is converted again",
             )
-        change = change_since(recording, extent, whole)
+        change = change_since(recording, converted, whole)
         if change and not options.replace_changed:
             raise StorageError(
                 f"{change}; keep the rows that the table has, or replace those of a Delta table "
@@ -303,17 +303,17 @@ class Planner:
                 self._table.store.name,
             )
         if change:
-            same = extent.identity in (None, identity_of(recording.descriptor))
+            same = converted.identity in (None, identity_of(recording.descriptor))
             return RecordingPlan(
                 recording=recording,
                 action=Action.REPLACE,
                 ranges=everything,
-                extent=extent,
+                converted=converted,
                 replace_from=whole.from_position if same else 0,
                 reason=change,
             )
-        pieces = missing(whole.positions, extent.ranges)
-        after = joined([*extent.ranges, *pieces])
+        pieces = missing(whole.positions, converted.ranges)
+        after = joined([*converted.ranges, *pieces])
         # Positions that are purged will never be converted.
         if not self._table.has_gaps and after[1:] and after[1][0] > recording.start_position:
             raise StorageError(
@@ -325,8 +325,8 @@ class Planner:
             recording=recording,
             action=Action.CONVERT if pieces else Action.NOTHING,
             ranges=tuple(whole.part(begin, end) for begin, end in pieces),
-            extent=extent,
-            warnings=_purged(recording, extent, options.read),
+            converted=converted,
+            warnings=_purged(recording, converted, options.read),
         )
 
     def _unless_little(self, plan: RecordingPlan) -> RecordingPlan:
@@ -360,9 +360,9 @@ def _may_grow(recording: Recording) -> bool:
     return recording.is_being_written
 
 
-def _purged(recording: Recording, extent: Extent, options: ReadOptions) -> tuple[str, ...]:
+def _purged(recording: Recording, converted: Converted, options: ReadOptions) -> tuple[str, ...]:
     """Warn of positions that were purged before they were converted."""
-    end, start = extent.to_position, recording.start_position
+    end, start = converted.to_position, recording.start_position
     if end >= start or (options.from_position or 0) > start:
         return ()
     return (f"positions {end} to {start} were purged before they were converted",)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.errors import AerotapeError
-from aerotape.spark.tables.extent import Extent
+from aerotape.spark.tables.converted import Converted
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.writer import Naming, NewFile
 
@@ -63,13 +63,13 @@ class Table(Protocol):
     def columns(self) -> dict[str, str] | None:
         """Return its columns and their Arrow types, without the date; None if it has no rows."""
 
-    def extents(self, recording_ids: Iterable[int]) -> dict[int, Extent]:
-        """Return the extents of the recordings of which the table has rows."""
+    def converted(self, recording_ids: Iterable[int]) -> dict[int, Converted]:
+        """Return what the table has of recordings, of those of which it has rows."""
 
     def commit(
         self,
         files: Sequence[NewFile],
-        extents: Mapping[int, Extent],
+        converted: Mapping[int, Converted],
         replaced: Mapping[int, int],
     ) -> None:
         """Add files.
@@ -79,7 +79,7 @@ class Table(Protocol):
 
         Args:
             files: those that tasks have written.
-            extents: what the table has then of each recording that is in them.
+            converted: what the table has then of each recording that is in them.
             replaced: recordings whose rows are removed, with the position from which on.
 
         Raises:

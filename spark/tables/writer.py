@@ -27,7 +27,7 @@ from aerotape.replay.offline.columns.names import RECORDED_TIME
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.scan_ahead import scans
 from aerotape.replay.offline.table import TableReader
-from aerotape.spark.tables.extent import LastRow
+from aerotape.spark.tables.converted import LastRow
 from aerotape.spark.tables.output import OutputStore
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class WriteSettings:
         checksum: the checksum by which frames are verified.
         mode: treatment of damaged frames and of malformed payloads.
         payloads: typed columns, if any.
-        identities: `Extent.identity` of each recording, for the files' metadata.
+        identities: `Converted.identity` of each recording, for the files' metadata.
         naming: how files are named.
         job_id: is in the names of naming `UNIQUE`.
     """

@@ -244,7 +244,8 @@ def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserS
 
 
 def _warn_of_unknown(name: str) -> None:
-    from aerotape.archive.config.archive_config import PROPERTIES
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.config.property import properties_of
     from aerotape.archive.config.property_names import (
         ARCHIVE_PREFIX,
         CLIENT_PROPERTIES,
@@ -252,8 +253,9 @@ def _warn_of_unknown(name: str) -> None:
         WITHOUT_EFFECT,
         nearest,
     )
+    from aerotape.archive.features.built_in import SECTIONS
 
-    known = {*PROPERTIES, *WITHOUT_EFFECT, *CLIENT_PROPERTIES}
+    known = {*properties_of(ArchiveConfig, *SECTIONS), *WITHOUT_EFFECT, *CLIENT_PROPERTIES}
     if name.startswith((ARCHIVE_PREFIX, OWN_PREFIX)) and name not in known:
         note(f"warning: {name} is not a property of archives or clients{nearest(name, known)}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.recording import removal
+from aerotape.archive import removal
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode

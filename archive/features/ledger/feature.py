@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from aerotape.archive.feature import Feature, Handlers, Schema
 from aerotape.archive.features.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
 from aerotape.archive.features.ledger.metadata import FILE_NAME
+from aerotape.archive.features.ledger.properties import LedgerProperties
 from aerotape.archive.features.ledger.requests import handlers_of
 from aerotape.archive.features.ledger.service import LedgerService
 from aerotape.codecs.generated import archive, ledger_control
@@ -31,6 +32,7 @@ class LedgerFeature(Feature):
     fragment = ALIAS_FRAGMENT.decode()
     messages: ClassVar[Schema | None] = ledger_control
     capability = KNOWS_LEDGERS
+    properties = LedgerProperties
     roles: ClassVar[Mapping[str, Collection[type[Message]]]] = {
         "read": (
             ledger_control.LedgerInfoRequest,
@@ -63,12 +65,13 @@ class LedgerFeature(Feature):
     }
 
     def __init__(self, services: Services, config: ArchiveConfig, wake: Callable[[], None]) -> None:
-        if config.mirror_secret_file is not None:
+        properties = config.of(LedgerProperties)
+        if properties.mirror_secret_file is not None:
             # An archive without mirrors starts without the client.
             from aerotape.client.credentials import user_of_file
 
             # Read again for each connection; a file that is unusable now is an error of the start.
-            user_of_file(config.mirror_secret_file)
+            user_of_file(properties.mirror_secret_file)
         self._ledgers = LedgerService(
             archive_dir=services.archive_dir,
             catalog=services.catalog,
@@ -77,11 +80,12 @@ class LedgerFeature(Feature):
             purge=partial(services.removals.purge, is_forced=True),
             truncate=services.removals.truncate,
             config=config,
+            properties=properties,
             archive_id=services.archive_id,
             errors=services.errors,
             wake=wake,
         )
-        self._handlers = handlers_of(self._ledgers, frozenset(config.mirror_channels))
+        self._handlers = handlers_of(self._ledgers, frozenset(properties.mirror_channels))
 
     @property
     def handlers(self) -> Handlers:

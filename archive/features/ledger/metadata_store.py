@@ -73,13 +73,6 @@ _COLUMNS: Final = (
     "key", "type", "digest_type", "created_ms", "password_hash", "write_quorum", "ack_quorum",
     "replica", "state", "recording_id", "last_entry_id", "length", "end_position",
 )  # fmt: skip
-# The column had the mirrors, which `Replica.decode` reads.
-_FROM_VERSION_1: Final = f"""
-BEGIN;
-ALTER TABLE ledgers RENAME COLUMN mirrors TO replica;
-PRAGMA user_version={_VERSION};
-COMMIT;
-"""
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM ledgers"
 _OPEN: Final = (LedgerState.OPEN.name, NULL_VALUE, 0, NULL_POSITION)
 _INSERT: Final = f"INSERT INTO ledgers VALUES ({', '.join('?' * len(_COLUMNS))})"
@@ -127,9 +120,6 @@ class MetadataStore:
                     problem = "it was never written completely"
                 if problem != "ok":
                     raise DamagedMetadataError(f"cannot use {_what(path)}: {problem}", path)
-                if version == 1:
-                    connection.executescript(_FROM_VERSION_1)
-                    version = _VERSION
                 if version != _VERSION:
                     raise StorageError(
                         f"cannot use {_what(path)}: version {version}, expected {_VERSION}; use the"

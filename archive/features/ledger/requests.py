@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.archive.config.property_names import MIRROR_CHANNELS
 from aerotape.archive.feature import Handler, Handlers
 from aerotape.archive.features.ledger.alias import with_alias
 from aerotape.archive.features.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.features.ledger.mirrors.follower import MirrorSource
+from aerotape.archive.features.ledger.properties import MIRROR_CHANNELS
 from aerotape.archive.features.ledger.protocol.replica import MirrorStep, Replica
 from aerotape.archive.features.ledger.service import LedgerService
 from aerotape.catalog.scope_layout import unsigned

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.features.ledger.properties import LedgerProperties
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replications import Replications
     from aerotape.catalog.file.catalog import Catalog
@@ -90,6 +91,7 @@ class LedgerService:
         purge: Purge,
         truncate: Truncate,
         config: ArchiveConfig,
+        properties: LedgerProperties,
         archive_id: int,
         errors: ErrorLog,
         wake: Callable[[], None],
@@ -108,7 +110,7 @@ class LedgerService:
             archive_dir,
             wake,
             lambda text: errors.record("metadata of ledgers", text),
-            is_restored=config.ledgers_restored,
+            is_restored=properties.are_restored,
             naming=config.thread_naming,
         )
         self._worker.begin()
@@ -123,8 +125,8 @@ class LedgerService:
             errors=errors,
         )
         login = None
-        if config.mirror_secret_file is not None:
-            login = partial(_login, config.mirror_secret_file)
+        if properties.mirror_secret_file is not None:
+            login = partial(_login, properties.mirror_secret_file)
         opening = partial(replications.open_session, login=login)
         self._followers = Followers(replications, login, self._recordings, self._worker, errors)
         self._repairs = Repairs(

@@ -17,7 +17,6 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import parse_index_name
 from aerotape.catalog.segment.placement import split_by_place
 from aerotape.catalog.segment_files import (
     DELETE_SUFFIX,
@@ -26,6 +25,7 @@ from aerotape.catalog.segment_files import (
     parse_any_segment_file_name,
     parse_segment_file_name,
 )
+from aerotape.catalog.time_index_upkeep import parse_index_name
 from aerotape.errors import AerotapeError, ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION
 from aerotape.waiting import BackgroundTasks, Pause, Task, await_future

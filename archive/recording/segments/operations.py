@@ -19,7 +19,6 @@ from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.storage import CatalogChanges
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import cut_before, join_indexes, remove_indexes
 from aerotape.catalog.segment.migrate import (
     SegmentMove,
     base_positions,
@@ -35,6 +34,7 @@ from aerotape.catalog.segment_files import (
     list_segment_files,
     segment_file_name,
 )
+from aerotape.catalog.time_index_upkeep import cut_before, join_indexes, remove_indexes
 from aerotape.clock import epoch_ms
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION

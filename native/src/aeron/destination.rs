@@ -58,21 +58,23 @@ impl PendingDestination {
 
     fn start<T>(cell: &Guarded<T>, channel: &str, what: String, ask: Ask<T>) -> Result<Self> {
         let uri = c_string(channel, "the destination")?;
-        let outstanding = cell.call_in(|entered, object| {
-            let mut record = null_mut();
-            // SAFETY: client and object are open within the call; C copies the channel.
-            if unsafe { ask(&mut record, entered.aeron(), object, uri.as_ptr()) } < 0 {
-                return Err(last_error(&what));
-            }
-            Ok(Outstanding::new(
-                cell.client(),
-                entered,
-                what,
-                record,
-                c::aeron_async_destination_get_registration_id,
-                Withdraw::Never,
-            ))
-        })??;
+        let mut record = null_mut();
+        let entered = cell.client().enter_or_closed()?;
+        // SAFETY: client and object are open within the call; C copies the channel.
+        let asked =
+            cell.call(|object| unsafe { ask(&mut record, entered.aeron(), object, uri.as_ptr()) })?;
+        if asked < 0 {
+            return Err(last_error(&what));
+        }
+        // Without the pointer's lock: this may do the work of C's conductor, which calls back.
+        let outstanding = Outstanding::new(
+            cell.client(),
+            &entered,
+            what,
+            record,
+            c::aeron_async_destination_get_registration_id,
+            Withdraw::Never,
+        );
         Ok(Self { outstanding })
     }
 

@@ -1,6 +1,6 @@
 //! A C object that can be closed while other threads call it.
 
-use super::client::{AeronClient, Entered};
+use super::client::AeronClient;
 use super::{read, write};
 use crate::errors::{Error, Result};
 use std::sync::RwLock;
@@ -49,14 +49,6 @@ impl<T> Guarded<T> {
     #[inline]
     pub fn call<R>(&self, body: impl FnOnce(*mut T) -> R) -> Result<R> {
         self.with(body).ok_or_else(|| self.closed())
-    }
-
-    /// As `call`, for commands, which C wants the client for too.
-    pub fn call_in<R>(&self, body: impl FnOnce(&Entered<'_>, *mut T) -> R) -> Result<R> {
-        let entered = self.client.enter_or_closed()?;
-        let pointer = read(&self.pointer);
-        let pointer = pointer.as_ref().ok_or_else(|| self.closed())?;
-        Ok(body(&entered, pointer.0))
     }
 
     fn closed(&self) -> Error {

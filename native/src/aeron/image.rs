@@ -36,7 +36,7 @@ pub(super) struct WeakImage(Weak<Retained>);
 
 struct Retained {
     constants: ImageConstants,
-    /// Locked before the client is entered, as `ImageListener` is.
+    /// Read by who uses the image, written by who closes it: the table in `aeron/mod.rs`.
     count: RwLock<Option<Count>>,
 }
 

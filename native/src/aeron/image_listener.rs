@@ -19,9 +19,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One for each subscription. With an audience the client owns it too, since the C subscription
 /// points at it, until C reports that it no longer does.
-///
-/// Lock before entering the client, never while inside: the closing thread waits for those inside,
-/// which must not wait for a thread that is about to enter.
 pub(super) struct ImageListener {
     client: WeakClient,
     audience: Option<Audience>,

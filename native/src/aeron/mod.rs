@@ -5,6 +5,30 @@
 //! that closing takes for writing) and then reads its pointer, which closing takes away. After that
 //! a call returns "closed" instead of touching freed memory.
 //!
+//! # Locks
+//!
+//! A thread that holds a lock of this table waits only for those below it:
+//!
+//! | lock | guards | held for |
+//! |------|--------|----------|
+//! | `Slot`, `Image::handle`, `MessageReader`, `Waits` | the state of one Python object | a call of that object |
+//! | `Conducting::aeron` | the work of C's conductor, callbacks included | one `aeron_main_do_work`; only the client's own thread waits for it, others try |
+//! | `ImageListener::images` | C's list of a subscription's images, unfinished messages | a poll, a callback |
+//! | `Guarded::pointer`, `Outstanding::command` | one C object, one C command | a C call; to write, while the object is closed |
+//! | `Shared::listenings` of a client, `Mailbox`, `MediaDriver::running` | what they contain | no call |
+//!
+//! Two locks are in no order, because who uses what they guard only tries to read them, and takes
+//! a failure for "closed". So they may be read with any other lock held, and none may be held by
+//! who waits to write them:
+//!
+//! | lock | guards | read | written |
+//! |------|--------|------|---------|
+//! | `Shared::aeron` of a client | the C client | for each C call (`enter`) | when the client is closed: waits for the calls under way |
+//! | `Retained::count` of an image | one count of a C image | for a poll, and for as long as a block of it takes to record | when the subscription is closed: waits for that disk |
+//!
+//! No thread waits with the interpreter's lock held (`interpreter.rs`), nor for that lock with one
+//! of these.
+//!
 //! Callbacks that C calls on its own threads are `extern "C"`: a panic in one ends the process.
 //! Those of a poll are `extern "C-unwind"`: a panic ends the poll, and the caller's `catch_unwind`
 //! has it.

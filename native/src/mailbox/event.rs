@@ -75,11 +75,11 @@ pub struct TimeIndexFailed {
     pub message: String,
 }
 
-/// The publication of a replay is connected.
+/// The checks of a replay have passed; its publication may not be connected yet.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
 pub struct ReplayReady {
     pub replay_session_id: i64,
-    /// Whether the response to the client has been sent.
+    /// Whether the replayer has sent the response to the client.
     pub is_answered: bool,
 }
 

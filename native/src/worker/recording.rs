@@ -135,6 +135,15 @@ pub struct RecordingEnd {
     pub timeout: Duration,
 }
 
+/// The thread that sets the position counter of a recording, and to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PositionOwner {
+    /// To what is written.
+    Recorder,
+    /// To what is synced: nothing else counts as recorded.
+    SyncThread,
+}
+
 pub struct RecordingSession {
     recording_id: i64,
     image: ImageHandle,
@@ -145,8 +154,7 @@ pub struct RecordingSession {
     writer: SegmentWriter,
     /// `None` when the files are not synced.
     sync: Option<Arc<RecordingSync>>,
-    /// Whether only synced bytes count as recorded; then a sync thread sets the position counter.
-    counts_synced: bool,
+    position_owner: PositionOwner,
     events: Option<RecordingEvents>,
     time_index: Option<TimeIndex>,
     /// The position at which recording ends, and the time at which it ends at the latest; `None`
@@ -201,6 +209,10 @@ impl RecordingSession {
         let events = event_stream
             .zip(task.events)
             .map(|(stream, events)| RecordingEvents::start(events, join_position, stream));
+        let position_owner = match &sync {
+            Some(_) if task.durability.is_none() => PositionOwner::SyncThread,
+            _ => PositionOwner::Recorder,
+        };
         let session_id = image.session_id;
         let time_index = task.time_index.map(|file| TimeIndex::new(file, session_id));
         Ok(Self {
@@ -210,7 +222,7 @@ impl RecordingSession {
             counted_position: join_position,
             block_length_limit: term_length.min(file_io_max_length),
             writer,
-            counts_synced: sync.is_some() && task.durability.is_none(),
+            position_owner,
             sync,
             events,
             time_index,
@@ -239,8 +251,8 @@ impl RecordingSession {
     /// Position up to which the recording is good: written and, unless it has a durability of its
     /// own, synced according to the archive's sync level.
     fn recorded_position(&self) -> i64 {
-        match &self.sync {
-            Some(sync) if self.counts_synced => sync.synced_position(),
+        match (&self.sync, self.position_owner) {
+            (Some(sync), PositionOwner::SyncThread) => sync.synced_position(),
             _ => self.writer.written_position(),
         }
     }
@@ -301,7 +313,7 @@ impl RecordingSession {
         // Also after a failure: a replay that follows must see the last good frame.
         let position = self.recorded_position();
         if position != self.counted_position {
-            if !self.counts_synced {
+            if self.position_owner == PositionOwner::Recorder {
                 self.position_counter.set_release(position);
             }
             self.counted_position = position;

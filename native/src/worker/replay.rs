@@ -127,57 +127,87 @@ pub enum ReplayOutcome {
 }
 
 pub struct ReplaySession {
-    request: ReplayRequest,
+    replay_session_id: i64,
+    publication: ExclusivePublicationHandle,
+    /// Of the publication, as errors name it.
+    channel: String,
+    limit: ReplayLimit,
+    /// Of the recording.
+    start_position: i64,
+    /// What precedes it may be replayed; moves when the limit does.
+    known_end: i64,
     /// The replay ends at the first frame boundary at or after this.
     replay_limit: i64,
+    /// That of the recording, which the publication shares but for the stream id.
+    geometry: StreamGeometry,
     batch_length_limit: usize,
     /// Part of a padding frame that is still to be appended, header included.
     padding: usize,
     connect_deadline: Instant,
     checksum: Option<Checksum>,
     reader: SegmentReader,
+    /// The response to the client, until all checks have passed.
+    answer: Option<DeferredResponse>,
+    progress: Arc<AtomicI64>,
     state: State,
 }
 
 impl ReplaySession {
     pub fn new(
-        mut request: ReplayRequest,
+        request: ReplayRequest,
         archive_dir: PathBuf,
         checksum: Option<Checksum>,
         file_io_max_length: usize,
     ) -> Self {
+        let ReplayRequest {
+            task,
+            limit,
+            publication,
+            progress,
+        } = request;
         let reader = SegmentReader::new(
-            request.task.archive_dir.take().unwrap_or(archive_dir),
-            request.task.recording_id,
-            request.task.start_position,
-            request.task.replay_position,
-            request.task.term_length,
-            request.task.segment_length,
+            task.archive_dir.unwrap_or(archive_dir),
+            task.recording_id,
+            task.start_position,
+            task.replay_position,
+            task.term_length,
+            task.segment_length,
         );
-        let batch_length_limit = request
-            .task
+        let batch_length_limit = task
             .file_io_max_length
             .filter(|&length| length > 0)
             .unwrap_or(file_io_max_length)
             .min(file_io_max_length)
-            .min(request.task.term_length as usize);
+            .min(task.term_length as usize);
+        let constants = &publication.constants;
+        let geometry = StreamGeometry {
+            initial_term_id: constants.initial_term_id,
+            term_length: task.term_length,
+            stream_id: task.stream_id,
+            max_frame_length: (constants.max_payload_length + HEADER_LENGTH) as i32,
+        };
         Self {
-            replay_limit: request
-                .task
-                .replay_position
-                .saturating_add(request.task.replay_length),
+            replay_session_id: task.replay_session_id,
+            publication,
+            channel: task.channel,
+            limit,
+            start_position: task.start_position,
+            known_end: task.stop_position,
+            replay_limit: task.replay_position.saturating_add(task.replay_length),
+            geometry,
             batch_length_limit,
             padding: 0,
-            connect_deadline: Instant::now() + request.task.connect_timeout,
+            connect_deadline: Instant::now() + task.connect_timeout,
             checksum,
             reader,
+            answer: task.answer,
+            progress,
             state: State::Opening,
-            request,
         }
     }
 
     pub fn replay_session_id(&self) -> i64 {
-        self.request.task.replay_session_id
+        self.replay_session_id
     }
 
     /// Position of the next frame to offer.
@@ -187,12 +217,12 @@ impl ReplaySession {
 
     /// Close the publication: the subscriber takes what was offered.
     pub fn close(self) {
-        self.request.publication.close();
+        self.publication.close();
     }
 
     /// Close the publication and drop what the subscriber has not taken.
     pub fn revoke(self) {
-        self.request.publication.revoke();
+        self.publication.revoke();
     }
 
     /// Take a step: open, wait for the subscriber, or offer one batch, read into `buffer`.
@@ -202,9 +232,7 @@ impl ReplaySession {
             State::Connecting => self.connect(),
             State::Replaying => self.replay(buffer, traffic),
         };
-        self.request
-            .progress
-            .store(self.position(), Ordering::Release);
+        self.progress.store(self.position(), Ordering::Release);
         outcome.unwrap_or_else(ReplayOutcome::Failed)
     }
 
@@ -220,12 +248,7 @@ impl ReplaySession {
             self.check_first_frame()?;
         }
         self.state = State::Connecting;
-        let is_answered = self
-            .request
-            .task
-            .answer
-            .take()
-            .is_some_and(|answer| answer.send());
+        let is_answered = self.answer.take().is_some_and(|answer| answer.send());
         Ok(ReplayOutcome::Ready { is_answered })
     }
 
@@ -234,22 +257,18 @@ impl ReplaySession {
     }
 
     fn is_at_end(&self) -> bool {
-        matches!(self.request.limit, ReplayLimit::Stopped)
-            && self.position() >= self.request.task.stop_position
+        matches!(self.limit, ReplayLimit::Stopped) && self.position() >= self.known_end
     }
 
     /// A replay from within the recording must begin where a frame does.
     fn check_first_frame(&mut self) -> Result<(), Failure> {
         let position = self.position();
-        if position <= self.request.task.start_position
-            || position == self.request.task.stop_position
-        {
+        if position <= self.start_position || position == self.known_end {
             return Ok(());
         }
-        let geometry = self.geometry();
         let bytes = self.reader.read_header()?;
         let is_frame = FrameHeader::read(&bytes)
-            .is_some_and(|header| geometry.check_place(&header, position).is_ok());
+            .is_some_and(|header| self.geometry.check_place(&header, position).is_ok());
         if is_frame {
             return Ok(());
         }
@@ -260,19 +279,8 @@ impl ReplaySession {
         )))
     }
 
-    /// The geometry of the recording, which the publication shares but for the stream id.
-    fn geometry(&self) -> StreamGeometry {
-        let constants = &self.request.publication.constants;
-        StreamGeometry {
-            initial_term_id: constants.initial_term_id,
-            term_length: self.request.task.term_length,
-            stream_id: self.request.task.stream_id,
-            max_frame_length: (constants.max_payload_length + HEADER_LENGTH) as i32,
-        }
-    }
-
     fn connect(&mut self) -> Result<ReplayOutcome, Failure> {
-        if self.request.publication.is_connected() {
+        if self.publication.is_connected() {
             self.state = State::Replaying;
             return Ok(ReplayOutcome::Replayed(1));
         }
@@ -280,7 +288,7 @@ impl ReplaySession {
             return Err(Failure::generic(format!(
                 "no connection established for replayChannel={}, replayStreamId={}: \
                  no subscriber in time",
-                self.request.task.channel, self.request.publication.constants.stream_id
+                self.channel, self.publication.constants.stream_id
             )));
         }
         Ok(ReplayOutcome::Replayed(0))
@@ -291,7 +299,7 @@ impl ReplaySession {
         buffer: &mut [u8],
         traffic: &mut Traffic,
     ) -> Result<ReplayOutcome, Failure> {
-        if !self.request.publication.is_connected() {
+        if !self.publication.is_connected() {
             return Ok(ReplayOutcome::Abandoned);
         }
         if self.padding > 0 {
@@ -300,10 +308,10 @@ impl ReplaySession {
         if self.position() >= self.replay_limit {
             return Ok(ReplayOutcome::Ended);
         }
-        if self.position() >= self.request.task.stop_position && !self.is_extended() {
+        if self.position() >= self.known_end && !self.is_extended() {
             return Ok(self.caught_up());
         }
-        if self.request.publication.available_window() <= 0 {
+        if self.publication.available_window() <= 0 {
             return Ok(ReplayOutcome::Replayed(0));
         }
         self.offer_batch(buffer, traffic)
@@ -316,12 +324,12 @@ impl ReplaySession {
     /// Ask the limit whether the recording has grown, and whether that was the last time. Where it
     /// was, the replay is to end there.
     fn ask_limit(&mut self) -> (bool, bool) {
-        let reading = self.request.limit.read(self.request.task.stop_position);
+        let reading = self.limit.read(self.known_end);
         if reading.is_final {
             self.replay_limit = self.replay_limit.min(reading.position);
         }
-        let is_extended = reading.position > self.request.task.stop_position;
-        self.request.task.stop_position = reading.position;
+        let is_extended = reading.position > self.known_end;
+        self.known_end = reading.position;
         (is_extended, reading.is_final)
     }
 
@@ -340,24 +348,24 @@ impl ReplaySession {
     ) -> Result<ReplayOutcome, Failure> {
         let batch_length_limit = self.batch_length_limit.min(buffer.len());
         let buffer = buffer.get_mut(..batch_length_limit).unwrap_or_default();
-        let available = self.request.task.stop_position - self.position();
+        let available = self.known_end - self.position();
         let expected = self.reader.readable_length(buffer.len(), available);
         let began = Instant::now();
         let read = self.reader.read(buffer, available)?;
         let bytes = buffer.get_mut(..read).unwrap_or_default();
         let rewrite = FrameRewrite {
             checksum: self.checksum,
-            session_id: self.request.publication.constants.session_id,
-            stream_id: self.request.publication.constants.stream_id,
+            session_id: self.publication.constants.session_id,
+            stream_id: self.publication.constants.stream_id,
         };
         let position = self.position();
         let remaining = self.replay_limit - position;
-        let geometry = self.geometry();
-        let Batch { length, follows } = prepare(bytes, position, remaining, &geometry, rewrite);
+        let Batch { length, follows } =
+            prepare(bytes, position, remaining, &self.geometry, rewrite);
         traffic.add(read, began);
         if length > 0 {
             let frames = bytes.get_mut(..length).unwrap_or_default();
-            let result = self.request.publication.offer_block(frames);
+            let result = self.publication.offer_block(frames);
             if result <= 0 {
                 return self.refused(result);
             }
@@ -385,7 +393,7 @@ impl ReplaySession {
 
     /// Whether a padding frame ends at or before what may be replayed.
     fn is_recorded(&self, frame_length: usize) -> bool {
-        align(frame_length) as i64 <= self.request.task.stop_position - self.position()
+        align(frame_length) as i64 <= self.known_end - self.position()
     }
 
     /// The limit is within a frame: continue when it moves past the end of the frame.
@@ -395,10 +403,10 @@ impl ReplaySession {
         if is_extended {
             return Ok(ReplayOutcome::Replayed(1));
         }
-        match self.request.limit {
+        match self.limit {
             ReplayLimit::Stopped => Err(self.damage(&format!(
                 "a frame continues past the stop position {}",
-                self.request.task.stop_position
+                self.known_end
             ))),
             _ if is_final => Ok(ReplayOutcome::Ended),
             _ => Ok(ReplayOutcome::Replayed(0)),
@@ -408,15 +416,12 @@ impl ReplaySession {
     /// Append what is left of a padding frame, in pieces where it is longer than a message may
     /// be (loss gaps and long messages that did not fit leave such).
     fn append_padding(&mut self) -> Result<ReplayOutcome, Failure> {
-        let piece_limit = (self.request.task.term_length as usize / 8).min(MAX_MESSAGE_LENGTH);
+        let piece_limit = (self.geometry.term_length as usize / 8).min(MAX_MESSAGE_LENGTH);
         let mut appended = 0;
         while self.padding > 0 {
             let is_last = self.padding - HEADER_LENGTH <= piece_limit;
             let piece = if is_last { self.padding } else { piece_limit };
-            let result = self
-                .request
-                .publication
-                .append_padding(piece - HEADER_LENGTH);
+            let result = self.publication.append_padding(piece - HEADER_LENGTH);
             if result <= 0 {
                 return self.refused(result);
             }

@@ -8,6 +8,18 @@
 //! may have dropped the data and may report success the next time. Each
 //! failure is one of the storage: the files and their directory are open already, so that a sync
 //! needs no free descriptor.
+//!
+//! Five positions of a recording, in bytes; the recorder moves three, a sync thread two:
+//!
+//! | position  | moved by    | to                                                                |
+//! |-----------|-------------|-------------------------------------------------------------------|
+//! | written   | recorder    | what it has written (`written`)                                   |
+//! | requested | recorder    | written: always if syncing is continuous, else by `request` and `finish` |
+//! | full      | recorder    | the begin of a new file: those before it are synced in any case (`add_segment`) |
+//! | stored    | sync thread | what its sync had to include: requested and full, as at its begin |
+//! | synced    | sync thread | stored, but not more than requested; the only one that others see |
+//!
+//! A sync is due while requested is past synced, or full past stored.
 
 use super::failure::Failure;
 use super::segment_writer::SyncLevel;
@@ -229,11 +241,8 @@ struct State {
     /// Whether a file was added whose name may not be on the device.
     has_new_name: bool,
     written_position: i64,
-    /// Up to where a sync was requested.
-    wanted_position: i64,
-    /// The end of the full files, which are synced in any case.
+    requested_position: i64,
     full_position: i64,
-    /// Up to where the files are synced; what is not requested does not count as synced.
     stored_position: i64,
     /// Positions of the requests that are not fulfilled, ascending.
     requests: VecDeque<i64>,
@@ -245,7 +254,7 @@ struct State {
 /// The positions of `State` at the begin of a sync.
 #[derive(Clone, Copy)]
 struct Goal {
-    wanted_position: i64,
+    requested_position: i64,
     full_position: i64,
     stored_position: i64,
 }
@@ -271,7 +280,7 @@ impl RecordingSync {
                 segments: VecDeque::new(),
                 has_new_name: false,
                 written_position: position,
-                wanted_position: position,
+                requested_position: position,
                 full_position: position,
                 stored_position: position,
                 requests: VecDeque::new(),
@@ -326,7 +335,7 @@ impl RecordingSync {
         let mut state = lock(&self.state);
         state.written_position = position;
         if self.mode.is_continuous {
-            state.wanted_position = position;
+            state.requested_position = position;
         }
         self.schedule(state);
     }
@@ -334,7 +343,7 @@ impl RecordingSync {
     /// Sync what is written now, and report it.
     pub fn request(self: &Arc<Self>) {
         let mut state = lock(&self.state);
-        state.wanted_position = state.written_position;
+        state.requested_position = state.written_position;
         let written_position = state.written_position;
         if self.synced_position() >= written_position {
             drop(state);
@@ -348,7 +357,7 @@ impl RecordingSync {
     /// Nothing more is written: sync the rest.
     pub fn finish(self: &Arc<Self>) {
         let mut state = lock(&self.state);
-        state.wanted_position = state.written_position;
+        state.requested_position = state.written_position;
         self.schedule(state);
     }
 
@@ -360,7 +369,7 @@ impl RecordingSync {
 
     fn is_wanted(&self, state: &State) -> bool {
         state.failure.is_none()
-            && (state.wanted_position > self.synced_position()
+            && (state.requested_position > self.synced_position()
                 || state.full_position > state.stored_position)
     }
 
@@ -372,8 +381,8 @@ impl RecordingSync {
         }
     }
 
-    /// Sync what is written; whether more was written meanwhile that is wanted, and stays
-    /// scheduled.
+    /// Sync up to what is requested or full now. Returns whether more is by then: the recording
+    /// stays scheduled.
     fn sync(&self) -> bool {
         let (segments, has_new_name, goal) = {
             let mut state = lock(&self.state);
@@ -382,7 +391,7 @@ impl RecordingSync {
                 std::mem::take(&mut state.has_new_name),
                 // Before the sync, which need not include what is written later.
                 Goal {
-                    wanted_position: state.wanted_position,
+                    requested_position: state.requested_position,
                     full_position: state.full_position,
                     stored_position: state.stored_position,
                 },
@@ -438,9 +447,9 @@ impl RecordingSync {
                 .sync(SyncLevel::DataAndMetadata)
                 .map_err(|error| Failure::storage("sync archive directory", path, &error))?;
         }
-        let end = goal.wanted_position.max(goal.full_position);
+        let end = goal.requested_position.max(goal.full_position);
         let mut stored_position = goal.stored_position;
-        self.publish(stored_position.min(goal.wanted_position));
+        self.publish(stored_position.min(goal.requested_position));
         for segment in segments {
             if segment.begin_position >= end {
                 break;
@@ -450,7 +459,7 @@ impl RecordingSync {
                 .sync(self.mode.level)
                 .map_err(|error| Failure::storage("sync segment file", &segment.path, &error))?;
             stored_position = end.min(segment.end_position);
-            self.publish(stored_position.min(goal.wanted_position));
+            self.publish(stored_position.min(goal.requested_position));
         }
         Ok(stored_position)
     }

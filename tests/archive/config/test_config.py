@@ -9,8 +9,12 @@ import pytest
 
 from aerotape.archive.archive import Archive
 from aerotape.archive.config import values as kinds
-from aerotape.archive.config.archive_config import PROPERTIES, ArchiveConfig
+from aerotape.archive.config.archive_config import ArchiveConfig
+from aerotape.archive.config.property import properties_of
+from aerotape.archive.features.built_in import SECTIONS
 from aerotape.errors import ConfigurationError
+
+PROPERTIES = properties_of(ArchiveConfig, *SECTIONS)
 
 
 def config(**properties: str) -> ArchiveConfig:
@@ -94,7 +98,7 @@ def test_every_property_refuses_nonsense(name: str) -> None:
     """The error is one line with the property and, if known, the source of the value."""
     for nonsense in ("~", "-99999999999999999999", "1x"):
         with pytest.raises(ConfigurationError) as caught:
-            ArchiveConfig.from_properties({name: nonsense}, {name: "here"})
+            ArchiveConfig.from_properties({name: nonsense}, {name: "here"}, SECTIONS)
         assert caught.value.name == name
         assert str(caught.value).startswith(f"{name}=")
         assert str(caught.value).endswith(" (from here)")
@@ -169,6 +173,7 @@ def test_own_properties_are_documented_with_their_defaults() -> None:
     )
     own = {name: known for name, known in PROPERTIES.items() if name.startswith("aerotape.")}
     assert dict(rows).keys() == own.keys()
+    defaults = ArchiveConfig.defaults(SECTIONS)
     for name, text in rows:
-        default = own[name].kind.write(getattr(ArchiveConfig(), own[name].attribute))
+        default = own[name].kind.write(defaults.value(name))
         assert "default:" in text if default == "" else re.search(rf"\b{default}\b", text), name

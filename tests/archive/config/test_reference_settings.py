@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from support.jvm.java import java_command
 
-from aerotape.archive.config.archive_config import PROPERTIES, ArchiveConfig
+from aerotape.archive.config.archive_config import ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file
+from aerotape.archive.config.property import properties_of
 from aerotape.archive.config.property_names import WITHOUT_EFFECT
 from aerotape.errors import ConfigurationError
 
 pytestmark = pytest.mark.jvm
+
+PROPERTIES = properties_of(ArchiveConfig)
 
 # Properties whose default here is not that of the constant of the same name, and why.
 OTHER_DEFAULTS = {

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from aerotape.archive.config.archive_config import PROPERTIES, ArchiveConfig
+from aerotape.archive.config.archive_config import ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file
+from aerotape.archive.config.property import properties_of
 from aerotape.archive.config.property_names import variable
 from aerotape.archive.config.settings import Settings, effective
+from aerotape.archive.features.built_in import SECTIONS
 from aerotape.errors import ConfigurationError
 
 SEGMENT = "aeron.archive.segment.file.length"
@@ -83,16 +85,17 @@ def test_shown_values_can_be_read(tmp_path: Path) -> None:
         "aeron.archive.mark.file.dir": str(tmp_path),
         "aeron.archive.control.channel.enabled": "false",
         "aerotape.users.file": "users",
+        "aerotape.ledgers.restored": "true",
     }
     for properties in ({}, given):
-        settings = Settings(dict(properties), dict.fromkeys(properties, "-D"))
+        settings = Settings(dict(properties), dict.fromkeys(properties, "-D"), sections=SECTIONS)
         config = settings.config()
         shown = {row.name: row.value for row in effective(config, settings, "/x")}
-        assert set(PROPERTIES) <= set(shown)
+        assert set(properties_of(ArchiveConfig, *SECTIONS)) <= set(shown)
         del shown["aeron.dir"]
         if not shown["aerotape.users.file"]:
             del shown["aerotape.users.file"]
-        assert ArchiveConfig.from_properties(shown) == config
+        assert ArchiveConfig.from_properties(shown, sections=SECTIONS) == config
 
 
 def test_the_environment_of_the_media_driver_counts_where_the_archive_uses_it() -> None:

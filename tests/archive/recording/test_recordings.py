@@ -410,7 +410,7 @@ def test_a_plain_recording_has_one_counter_and_is_not_synced_on_request(rig: Rig
 def test_a_ledger_begins_with_both_counters(ledger: Rig) -> None:
     """The recorder receives durability and confirmed counter, once the driver has added both."""
     confirmed, _ = sorted(ledger.labels)
-    assert confirmed == "ledger-confirmed: 000102030405060708090a0b0c0d0e0f 0 - archiveId=1"
+    assert confirmed == "confirmed-pos: 000102030405060708090a0b0c0d0e0f 0 - archiveId=1"
     ledger.position.answer = Counter()
     ledger.recordings.do_work()
     assert ledger.recorder.calls == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aerotape.archive.archive import FEATURES
+from aerotape.archive.features.built_in import FEATURES
 from aerotape.archive.security.permissions import Permissions
 from aerotape.archive.security.users_file import Role
 from aerotape.codecs.generated import archive as codecs

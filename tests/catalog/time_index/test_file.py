@@ -11,11 +11,6 @@ import pytest
 from support.builders.timed_directory import SECOND, START_MS, START_NS, Built, build
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import (
-    cut_after,
-    cut_before,
-    prepare_extension,
-)
 from aerotape.catalog.time_index.file import (
     Provenance,
     read_time_index,
@@ -23,6 +18,11 @@ from aerotape.catalog.time_index.file import (
 )
 from aerotape.catalog.time_index.index import TimeBounds
 from aerotape.catalog.time_index.points import TimePoint
+from aerotape.catalog.time_index_upkeep import (
+    cut_after,
+    cut_before,
+    prepare_extension,
+)
 from aerotape.errors import StorageError
 from aerotape.times import TimeRange
 

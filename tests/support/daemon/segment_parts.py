@@ -11,11 +11,11 @@ from aerotape.archive.control.requests.handling import respond_later
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.feature import Features
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.recording.removal import Removals
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks
 from aerotape.archive.recording.segments.operations import SegmentOperations
 from aerotape.archive.recording.storage import CatalogChanges
+from aerotape.archive.removal import Removals
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.waiting import BackgroundTasks, Task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import ConfigurationError
 
@@ -31,18 +31,23 @@ def add_property_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def gather(args: argparse.Namespace, options: Mapping[str, tuple[str, str | None]]) -> Settings:
+def gather(
+    args: argparse.Namespace,
+    options: Mapping[str, tuple[str, str | None]],
+    sections: tuple[type[Any], ...] = (),
+) -> Settings:
     """Return the settings from environment, files, -D and options, later ones replacing earlier.
 
     Args:
         options: by property, the option that sets it and its value (None if not given).
+        sections: the dataclasses of features with their properties.
 
     Raises:
         ConfigurationError: a file cannot be read, or a -D is not name=value.
     """
     from aerotape.archive.config.settings import Settings
 
-    settings = Settings()
+    settings = Settings(sections=sections)
     settings.take_environment(os.environ)
     settings.take_files(args.files)
     for define in args.defines:

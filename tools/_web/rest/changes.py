@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fastapi import HTTPException, Request
 
-from aerotape.archive.archive import FEATURES
+from aerotape.archive.features.built_in import FEATURES
 from aerotape.archive.security.permissions import Permissions
 from aerotape.archive.security.users_file import User
 from aerotape.clients import ArchiveClient

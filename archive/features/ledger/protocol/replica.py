@@ -132,11 +132,7 @@ class Replica:
 
     @classmethod
     def decode(cls, text: str | None) -> Replica:
-        """Return the state that was encoded, or that in version 1 of the metadata.
-
-        Raises:
-            CodecError: it is neither.
-        """
+        """Return the state that was encoded (CodecError: it is none)."""
         try:
             return cls._decode(text or "{}")
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
@@ -149,8 +145,6 @@ class Replica:
         import json
 
         found = json.loads(text)
-        if isinstance(found, list):
-            return cls(groups=(_group(("", *found)),)) if found else cls()
         for name in ("promised", "adopted"):
             if name in found:
                 found[name] = _epoch(found[name])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,20 +131,6 @@ def test_what_may_be_lost_is_noted_for_ledgers_with_mirrors(tmp_path: Path) -> N
     store.forget()
     assert not store.get(alone.ledger).replica.forgets
     assert store.get(kept.ledger).replica == replace(kept.replica, forgets=True)
-    store.close()
-
-
-def test_mirrors_of_version_1_are_read(tmp_path: Path) -> None:
-    """Their archive has no name yet, and no epochs."""
-    MetadataStore.create(tmp_path, [FIRST]).close()
-    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as database:
-        database.executescript(
-            "ALTER TABLE ledgers RENAME COLUMN replica TO mirrors;"
-            """UPDATE ledgers SET mirrors = '["a", "b"]';"""
-            "PRAGMA user_version=1;"
-        )
-    store = MetadataStore.open(tmp_path)
-    assert store.get(FIRST.ledger).replica == Replica(groups=(("", "a", "b"),))
     store.close()
 
 

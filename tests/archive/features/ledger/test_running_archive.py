@@ -21,8 +21,8 @@ from support.damage.small_disk import SmallDisk
 
 import aerotape
 from aerotape import LedgerError, QualifiedId, StorageError, _native
+from aerotape.archive import removal
 from aerotape.archive.features.ledger.metadata_store import FILE_NAME, MetadataStore
-from aerotape.archive.recording import removal
 from aerotape.archive.security.users_file import Role, make_user, put_user
 from aerotape.catalog.mark.layout import FILE_NAME as MARK_FILE_NAME
 from aerotape.catalog.mark.layout import LOCK_FILE_NAME

@@ -30,18 +30,33 @@ def recover(three: Three, index: int, ledger: aerotape.QualifiedId) -> list[byte
         return [entry.payload for entry in client.open_ledger(ledger).read()]
 
 
-def test_a_mirror_that_is_behind_recovers_all_that_was_acknowledged(three: Three) -> None:
-    """It has them from the other mirror; the old leader adopts the end when it returns."""
-    sent = payloads(0, 3_000)
+def kill_leader(
+    three: Three, sent: list[bytes], behind: int, killed: tuple[int, ...] = (0,)
+) -> aerotape.QualifiedId:
+    """Add entries to a new ledger, and kill its leader while a mirror has only some of them.
+
+    Args:
+        sent: what is added and acknowledged.
+        behind: the number of entries that archive 1 has.
+        killed: the archives that are killed; 0 is the leader.
+    """
     with three.client() as client:
         writer = three.create(client, "PD_JOURNAL")
         ledger = writer.qualified_id
-        writer.add_many(sent[:34])
+        writer.add_many(sent[:behind])
         # With a quorum of two, the third may not know the ledger yet.
-        await_true(lambda: three.entries(1, ledger) == sent[:34])
+        await_true(lambda: three.entries(1, ledger) == sent[:behind])
         with three.stopped(1):
-            assert writer.add_many(sent[34:])[-1] == 2_999
-            three.kill(0)
+            assert writer.add_many(sent[behind:])[-1] == len(sent) - 1
+            for index in killed:
+                three.kill(index)
+    return ledger
+
+
+def test_a_mirror_that_is_behind_recovers_all_that_was_acknowledged(three: Three) -> None:
+    """It has them from the other mirror; the old leader adopts the end when it returns."""
+    sent = payloads(0, 3_000)
+    ledger = kill_leader(three, sent, behind=34)
     assert recover(three, 1, ledger) == sent
     three.restart(0)
     assert recover(three, 0, ledger) == sent
@@ -51,15 +66,7 @@ def test_a_mirror_that_is_behind_recovers_all_that_was_acknowledged(three: Three
 def test_too_few_members_change_nothing(three: Three) -> None:
     """The error names those that do not respond; once one of them does, all is recovered."""
     sent = payloads(0, 100)
-    with three.client() as client:
-        writer = three.create(client, "PD_JOURNAL")
-        ledger = writer.qualified_id
-        writer.add_many(sent[:10])
-        await_true(lambda: three.entries(1, ledger) == sent[:10])
-        with three.stopped(1):
-            writer.add_many(sent[10:])
-            three.kill(0)
-            three.kill(2)
+    ledger = kill_leader(three, sent, behind=10, killed=(0, 2))
     before = three.info(1, ledger)
     with three.client(1, timeout_s=30.0) as client, pytest.raises(LedgerError) as refused:
         client.open_ledger(ledger)
@@ -190,14 +197,7 @@ def test_a_writer_that_is_taken_over(three: Three) -> None:
 def test_an_empty_directory_does_not_count(three: Three) -> None:
     """A mirror without its volume is not a vote for an older log: that of the leader is awaited."""
     sent = payloads(0, 200)
-    with three.client() as client:
-        writer = three.create(client, "PD_JOURNAL")
-        ledger = writer.qualified_id
-        writer.add_many(sent[:20])
-        await_true(lambda: three.entries(1, ledger) == sent[:20])
-        with three.stopped(1):
-            writer.add_many(sent[20:])
-            three.kill(0)
+    ledger = kill_leader(three, sent, behind=20)
     three.archives[2].stop()
     shutil.rmtree(three.archives[2].archive_dir)
     three.archives[2] = three.start(2)

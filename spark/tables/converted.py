@@ -1,7 +1,8 @@
-"""The extent of a recording in a table, and its comparison with the current recording.
+"""The converted part of a recording, as a table has it, and its comparison with the recording.
 
-A table stores an `Extent` for each recording. Truncating a recording and extending it, or replacing
-it by another one with the same id, changes its identity or its message where the extent ends.
+A table stores a `Converted` for each recording. Truncating a recording and extending it, or
+replacing it by another one with the same id, changes its identity or its message where that part
+ends.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class LastRow:
     Attributes:
         position: where it begins.
         end_position: where it ends.
-        crc32c: its checksum (`message_checksum`); None for rows of an earlier version, which had
-            another one. Only the position of the message is then compared.
+        crc32c: its checksum (`message_checksum`); None if only the rows of the table are known.
+            Only the position of the message is then compared.
     """
 
     position: int
-    end_position: int | None
+    end_position: int
     crc32c: int | None
 
     @classmethod
@@ -50,15 +51,15 @@ class LastRow:
 
     def is_in(self, recorded: RecordingRange) -> bool:
         """Return whether a recording has it (SegmentError, StorageError)."""
-        if self.crc32c is None or self.end_position is None:
+        if self.crc32c is None:
             found = last_message(recorded.part(self.position, self.position + 1))
             return found is not None and found.position == self.position
         return message_checksum(recorded, self.position, self.end_position) == self.crc32c
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """The extent of a recording in a table.
+class Converted:
+    """The part of a recording that a table has.
 
     Attributes:
         ranges: converted positions, ascending and disjoint.
@@ -83,11 +84,11 @@ def identity_of(descriptor: RecordingDescriptor) -> int:
     return zlib.crc32(f"[{fields}]".encode()) & _MASK
 
 
-def change_since(recording: Recording, extent: Extent, recorded: RecordingRange) -> str:
+def change_since(recording: Recording, converted: Converted, recorded: RecordingRange) -> str:
     """Describe how a recording differs from what was converted; "" if it does not."""
-    if extent.identity not in (None, identity_of(recording.descriptor)):
+    if converted.identity not in (None, identity_of(recording.descriptor)):
         return "it is not the recording that the table has"
-    end, last = extent.to_position, extent.last
+    end, last = converted.to_position, converted.last
     if recorded.limit_position < end:
         return f"it ends at {recorded.limit_position}, and the table has it up to {end}"
     if last is None or last.position < recording.start_position:

@@ -1,8 +1,9 @@
-"""The index files of a recording, which lie beside its segment files.
+"""Changes of a time index that follow those of its recording, and the removal of its file.
 
-The recorder appends points to a time index; all other changes, made when the recording changes,
-are here. A time index never causes an error: one that cannot be updated is removed, and one that
-cannot be removed is found to be stale when it is read (`time_index.index`).
+The recorder appends points; all other changes are here. They read recordings, which know their
+time index: so this is not in `time_index/`. A time index never causes an error: one that cannot
+be updated is removed, and one that cannot be removed is found to be stale when it is read
+(`time_index.index`).
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from aerotape.archive.recording.truncation import check_frame, check_truncation,
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.forcing import force_catalog
-from aerotape.catalog.indexes import cut_after, remove_indexes
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.quarantine import clear_marks
 from aerotape.catalog.segment.placement import split_by_place
 from aerotape.catalog.segment_files import list_files_to_delete
+from aerotape.catalog.time_index_upkeep import cut_after, remove_indexes
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION, ErrorCode
 

@@ -1,4 +1,4 @@
-"""The extents of recordings in a Delta table: a small Arrow file next to its log.
+"""Files next to the log of a Delta table, of what it has of each recording, in Arrow's format.
 
     TABLE/_aerotape/ID.arrow
 
@@ -6,8 +6,6 @@ A commit writes a new file with all recordings of the table. ID is the version o
 application transaction of ours, ``aerotape``: so the commit that adds rows also names the file.
 Older files are retained for a while, because an earlier version of the table may be restored.
 Readers of Delta tables skip folders with such a name.
-
-Earlier versions wrote four application transactions for each recording; they are read once.
 """
 
 from __future__ import annotations
@@ -16,20 +14,17 @@ import dataclasses
 import secrets
 import time
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aerotape.catalog.directory import recording_key, split_key
 from aerotape.errors import StorageError
-from aerotape.spark.tables.extent import Extent, LastRow
+from aerotape.spark.tables.converted import Converted, LastRow
 from aerotape.spark.tables.output import OutputStore
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
 
 APPLICATION: Final = "aerotape"
 """Id of the application transaction whose version is the id of the file."""
 
-EXTENTS_FOLDER: Final = "_aerotape"
+CONVERTED_FOLDER: Final = "_aerotape"
 """The folder of the files."""
 
 _RETAINED: Final = 100
@@ -46,8 +41,8 @@ _COLUMNS: Final = {
 }
 
 
-def read_extents(store: OutputStore, id: int) -> dict[int, Extent] | None:
-    """Return the extents of a file, by the key of the recording; None if there is no such file.
+def read_converted(store: OutputStore, id: int) -> dict[int, Converted] | None:
+    """Return what a file says of each recording, by its key; None if there is no such file.
 
     Raises:
         StorageError: the file cannot be read.
@@ -60,7 +55,7 @@ def read_extents(store: OutputStore, id: int) -> dict[int, Extent] | None:
     with store.open_file(path) as stream:
         rows = feather.read_table(stream).to_pylist()
     return {
-        recording_key(row["scope_id"], row["recording_id"]): Extent(
+        recording_key(row["scope_id"], row["recording_id"]): Converted(
             ((row["from_position"], row["to_position"]),),
             row["identity"],
             None
@@ -71,16 +66,16 @@ def read_extents(store: OutputStore, id: int) -> dict[int, Extent] | None:
     }
 
 
-def write_extents(store: OutputStore, extents: Mapping[int, Extent]) -> int:
+def write_converted(store: OutputStore, converted: Mapping[int, Converted]) -> int:
     """Write a file and return its id, which no other file has (StorageError)."""
     import pyarrow
     from pyarrow import feather
 
     rows = []
-    for key, extent in sorted(extents.items()):
-        last = extent.last
+    for key, part in sorted(converted.items()):
+        last = part.last
         last_row = (None,) * 3 if last is None else dataclasses.astuple(last)
-        row = (*split_key(key), extent.ranges[0][0], extent.to_position, extent.identity, *last_row)
+        row = (*split_key(key), part.ranges[0][0], part.to_position, part.identity, *last_row)
         rows.append(dict(zip(_COLUMNS, row, strict=True)))
     schema = pyarrow.schema(
         [(name, pyarrow.type_for_alias(kind)) for name, kind in _COLUMNS.items()]
@@ -95,7 +90,7 @@ def write_extents(store: OutputStore, extents: Mapping[int, Extent]) -> int:
     return id
 
 
-def delete_old_extents(store: OutputStore) -> None:
+def delete_old_files(store: OutputStore) -> None:
     """Delete all but the latest files, so that they do not become more with each commit.
 
     The rows of a version that is restored without its file show their positions themselves.
@@ -104,7 +99,7 @@ def delete_old_extents(store: OutputStore) -> None:
         store.delete_file(path)
 
 
-def vacuum_extents(store: OutputStore, present: Collection[int], retention_hours: int) -> None:
+def vacuum_files(store: OutputStore, present: Collection[int], retention_hours: int) -> None:
     """Delete files that were replaced before the last hours, except some (StorageError)."""
     before_ns = time.time_ns() - retention_hours * _HOUR_NS
     retained = {_path(id) for id in present}
@@ -118,41 +113,10 @@ def vacuum_extents(store: OutputStore, present: Collection[int], retention_hours
 
 def _files(store: OutputStore) -> list[tuple[str, int]]:
     """Return the paths of all files with the times when they were written, the oldest first."""
-    found = store.files(EXTENTS_FOLDER).items()
-    files = [(f"{EXTENTS_FOLDER}/{name}", int(info.mtime_ns)) for name, info in found]
+    found = store.files(CONVERTED_FOLDER).items()
+    files = [(f"{CONVERTED_FOLDER}/{name}", int(info.mtime_ns)) for name, info in found]
     return sorted(files, key=lambda file: file[1])
 
 
-def extents_in_log(table: DeltaTable) -> dict[int, Extent]:
-    """Return what application transactions of an earlier version say of the rows of a table.
-
-    They had a checksum of the last row that is not compared any more, so the next jobs compare the
-    position of its message until rows are added to the recording.
-    """
-    import pyarrow
-    from deltalake import QueryBuilder
-
-    names = {field.name for field in table.schema().fields}
-    columns = ", ".join({"recording_id", "scope_id"} & names)
-    query = QueryBuilder().register("messages", table)
-    found = {}
-    for row in pyarrow.table(query.execute(f"SELECT DISTINCT {columns} FROM messages")).to_pylist():
-        # Recordings of the archive itself have its scope in their rows and none in their key.
-        scope_id = row.get("scope_id")
-        scopes = (None, scope_id % (1 << 64)) if isinstance(scope_id, int) else (None,)
-        for key in (recording_key(scope, row["recording_id"]) for scope in scopes):
-            position, first, last, source = (
-                table.transaction_version(f"{APPLICATION}:{key}{suffix}")
-                for suffix in ("", ":from", ":last", ":source")
-            )
-            if position is not None:
-                found[key] = Extent(
-                    ((first or 0, position),),
-                    (source or 0) >> 31,
-                    None if last is None or last < 0 else LastRow(last, None, None),
-                )
-    return found
-
-
 def _path(id: int) -> str:
-    return f"{EXTENTS_FOLDER}/{id}.arrow"
+    return f"{CONVERTED_FOLDER}/{id}.arrow"

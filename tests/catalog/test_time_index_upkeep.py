@@ -14,7 +14,6 @@ from support.builders.built_archive import ENTRY
 
 import aerotape
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.indexes import join_indexes, prepare_extension
 from aerotape.catalog.time_index.file import (
     Provenance,
     read_time_index,
@@ -22,6 +21,7 @@ from aerotape.catalog.time_index.file import (
     write_time_index,
 )
 from aerotape.catalog.time_index.points import TimePoint
+from aerotape.catalog.time_index_upkeep import join_indexes, prepare_extension
 from aerotape.replay.offline.directory import Recording
 from aerotape.times import TimeRange
 
