@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.archive.control.requests.handling import send_failure
 from aerotape.errors import ArchiveError
-from aerotape.waiting import BackgroundTasks, Done, Pause, Task
+from aerotape.waiting import BackgroundTasks, Done, Task
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.features.ledger.ledger import Ledger
     from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
-    from aerotape.qualified_id import QualifiedId
 
 T = TypeVar("T")
 
@@ -45,8 +45,6 @@ class ClientRequests:
         self._worker = worker
         self._errors = errors
         self._sessions: defaultdict[ControlSession, _Session] = defaultdict(_Session)
-        # Ledgers that a request is changing.
-        self._changing: set[QualifiedId] = set()
 
     def __bool__(self) -> bool:
         return bool(self._sessions)
@@ -57,7 +55,7 @@ class ClientRequests:
         correlation_id: int,
         request: Task[int] | Task[None],
         *,
-        changes: QualifiedId | None = None,
+        changes: Ledger | None = None,
         first: Task[None] | None = None,
     ) -> None:
         """Run the task of a request; what it returns is the response, or raises.
@@ -97,22 +95,12 @@ class ClientRequests:
             session.requests.close()
             session.changes.close()
 
-    def lock(self, ledger: QualifiedId) -> Task[None]:
-        """Wait until no task changes a ledger; until `unlock`, the caller may."""
-        while ledger in self._changing:
-            yield Pause()
-        self._changing.add(ledger)
-
-    def unlock(self, ledger: QualifiedId) -> None:
-        """Let another task change a ledger."""
-        self._changing.discard(ledger)
-
     def _respond(
         self,
         client: ControlSession,
         correlation_id: int,
         request: Task[int] | Task[None],
-        changes: QualifiedId | None,
+        changes: Ledger | None,
         first: Task[None] | None,
     ) -> Task[None]:
         """Run a request; send OK with what it returns, or the error that it raises."""
@@ -128,9 +116,9 @@ class ClientRequests:
         except Exception as error:
             send_failure(client, correlation_id, "request for a ledger", error, self._errors)
 
-    def run_alone(self, client: ControlSession, ledger: QualifiedId, task: Task[T]) -> Task[T]:
+    def run_alone(self, client: ControlSession, ledger: Ledger, task: Task[T]) -> Task[T]:
         """Run a task, to its end, while no other one changes the ledger; return its result."""
-        yield from self.lock(ledger)
+        yield from ledger.lock()
         done = Done[T]()
 
         def change() -> Task[None]:
@@ -139,7 +127,7 @@ class ClientRequests:
             except Exception as error:
                 done.fail(error)
             finally:
-                self.unlock(ledger)
+                ledger.unlock()
 
         self._sessions[client].changes.start(change())
         yield done
