@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.archive.control.requests.handling import send_failure
+from aerotape.archive.features.ledger.ledger_worker import Turn
 from aerotape.errors import ArchiveError
 from aerotape.waiting import BackgroundTasks, Done, Task
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.features.ledger.ledger import Ledger
-    from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
 
 T = TypeVar("T")
 
@@ -30,6 +30,7 @@ class _Session:
     """The requests of one session; those that are changing a ledger are waited for by others."""
 
     def __init__(self) -> None:
+        self.turn = Turn()
         self.requests = BackgroundTasks()
         self.changes = BackgroundTasks()
 
@@ -40,9 +41,8 @@ class _Session:
 class ClientRequests:
     """All requests for ledgers in progress. For the conductor's thread."""
 
-    def __init__(self, worker: LedgerWorker, errors: ErrorLog) -> None:
+    def __init__(self, errors: ErrorLog) -> None:
         """Create the service, without any request."""
-        self._worker = worker
         self._errors = errors
         self._sessions: defaultdict[ControlSession, _Session] = defaultdict(_Session)
 
@@ -75,13 +75,11 @@ class ClientRequests:
                 " response, or use another session"
             )
         task = self._respond(client, correlation_id, request, changes, first)
-        self._worker.caller = client
-        session.requests.start(task)
+        session.requests.start(session.turn.run(task))
 
     def do_work(self) -> None:
         """Advance each request by one step, and cancel those of sessions that have ended."""
         for client, session in list(self._sessions.items()):
-            self._worker.caller = client
             if client.is_done:
                 session.requests.close()
             session.requests.do_work()
@@ -129,6 +127,7 @@ class ClientRequests:
             finally:
                 ledger.unlock()
 
-        self._sessions[client].changes.start(change())
+        session = self._sessions[client]
+        session.changes.start(session.turn.run(change()))
         yield done
         return done.result

@@ -12,6 +12,7 @@ from aerotape.errors import LedgerFencedError
 from aerotape.waiting import Pause
 
 if TYPE_CHECKING:
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
     from aerotape.archive.features.ledger.protocol.election import Election
     from aerotape.archive.features.ledger.status import LedgerStatus
@@ -155,6 +156,11 @@ class Ledger:
             )
         if self.election is not None or self.role.is_leading:
             self.become(Idle())
+
+    def check_attached(self, client: ControlSession, attach_id: int) -> None:
+        """Refuse a client that neither writes nor leads the ledger any more (LedgerFencedError)."""
+        if not self.role.is_attached(client, attach_id):
+            self.log.check_writer(client, attach_id)
 
     # ---- positions ----------------------------------------------------------------------------
 

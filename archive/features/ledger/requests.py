@@ -250,17 +250,17 @@ def _mirror(
     position = request.recorded_position or 0
     first: Task[None] | None = None
     if step in (MirrorStep.PROMISE, MirrorStep.FOLLOW, MirrorStep.ADOPT, MirrorStep.CLOSE):
-        first = ledgers.promise(theirs, is_stored=step is MirrorStep.PROMISE)
+        first = ledgers.members.promise(theirs, is_stored=step is MirrorStep.PROMISE)
     task: Task[int] | Task[None]
     match step:
         case MirrorStep.QUERY:
-            task = ledgers.send_state(session, correlation_id, theirs)
+            task = ledgers.members.send_state(session, correlation_id, theirs)
         case MirrorStep.CREATE:
-            task = ledgers.create_mirror(session, correlation_id, theirs)
+            task = ledgers.members.create_mirror(session, correlation_id, theirs)
         case MirrorStep.DISCARD:
-            task = ledgers.discard_mirror(session, correlation_id, theirs)
+            task = ledgers.members.discard_mirror(session, correlation_id, theirs)
         case MirrorStep.PROMISE:
-            task = ledgers.send_settled_state(session, correlation_id, theirs)
+            task = ledgers.members.send_settled_state(session, correlation_id, theirs)
         case MirrorStep.FOLLOW:
             source = MirrorSource(
                 request.source_channel,
@@ -269,9 +269,9 @@ def _mirror(
                 position,
                 replica,
             )
-            task = ledgers.follow(session, correlation_id, theirs, source)
+            task = ledgers.members.follow(session, correlation_id, theirs, source)
         case _:
-            task = ledgers.adopt(theirs, position, is_closed=step is MirrorStep.CLOSE)
+            task = ledgers.members.adopt(theirs, position, is_closed=step is MirrorStep.CLOSE)
     changes = None if step is MirrorStep.QUERY else ledgers.of(ledger)
     ledgers.requests.begin(session, correlation_id, task, changes=changes, first=first)
 

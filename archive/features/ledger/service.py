@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,12 +35,11 @@ from aerotape.archive.features.ledger.metadata import (
     LedgerMetadata,
     check_password,
     check_quorums,
-    fenced,
 )
-from aerotape.archive.features.ledger.mirrors.follower import Followers, MirrorSource, check_same
+from aerotape.archive.features.ledger.mirrors.follower import Followers
 from aerotape.archive.features.ledger.mirrors.leader import Leader
+from aerotape.archive.features.ledger.mirrors.member_requests import MemberRequests
 from aerotape.archive.features.ledger.mirrors.repair import Repairs
-from aerotape.archive.features.ledger.protocol.replica import NO_EPOCH, UNKNOWN
 from aerotape.archive.features.ledger.role import Idle
 from aerotape.archive.features.ledger.status import LedgerStatus, descriptor_message
 from aerotape.archive.features.ledger.writer_recording import WriterRecording
@@ -51,11 +49,9 @@ from aerotape.errors import (
     ArchiveError,
     LedgerClosedError,
     LedgerError,
-    LedgerExistsError,
     LedgerFencedError,
     LedgerInUseError,
     UnconfirmedEntryError,
-    UnknownLedgerError,
 )
 from aerotape.protocol import NULL_VALUE
 from aerotape.waiting import SOON_NS, Pause, Task
@@ -81,6 +77,7 @@ class LedgerService:
 
     Attributes:
         requests: runs the tasks of requests.
+        members: the requests of other archives that store a ledger.
     """
 
     def __init__(
@@ -106,7 +103,6 @@ class LedgerService:
         """
         # How long a writer's stream may take to arrive.
         self._connect_timeout_ns = config.connect_timeout_ns
-        self._archive_id = archive_id
         self._worker = LedgerWorker(
             archive_dir,
             wake,
@@ -115,7 +111,7 @@ class LedgerService:
             naming=config.thread_naming,
         )
         self._worker.begin()
-        self.requests = ClientRequests(self._worker, errors)
+        self.requests = ClientRequests(errors)
         self._ledgers = Ledgers(
             Storage(
                 archive_dir=archive_dir,
@@ -131,7 +127,8 @@ class LedgerService:
         if config.mirror_secret_file is not None:
             login = partial(_login, config.mirror_secret_file)
         opening = partial(replications.open_session, login=login)
-        self._followers = Followers(replications, login, self._worker, errors)
+        followers = Followers(replications, login, self._worker, errors)
+        self.members = MemberRequests(self._ledgers, self._worker, followers, archive_id)
         self._repairs = Repairs(
             worker=self._worker,
             opening=opening,
@@ -140,7 +137,7 @@ class LedgerService:
         )
         self._leader = Leader(
             worker=self._worker,
-            followers=self._followers,
+            followers=followers,
             opening=opening,
             config=config,
             archive_id=archive_id,
@@ -206,7 +203,7 @@ class LedgerService:
         metadata = yield from ledger.metadata()
         if password_token:
             check_password(metadata, password_token)
-        status = yield from self._status(ledger, metadata)
+        status = yield from self._leader.status(ledger, metadata)
         client.send(
             descriptor_message(
                 client.session_id, correlation_id, metadata, status, damage=ledger.damage
@@ -299,7 +296,7 @@ class LedgerService:
         """Force what is recorded to storage; return the confirmed position."""
         metadata = yield from ledger.metadata()
         if ledger.log.session(metadata.recording_id) is None:
-            status = yield from self._status(ledger, metadata, with_entries=False)
+            status = yield from self._leader.status(ledger, metadata, with_entries=False)
             return status.confirmed_position
         role = ledger.role
         position = yield from ledger.log.sync(metadata)
@@ -326,7 +323,7 @@ class LedgerService:
         is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
         while (session := ledger.log.session(metadata.recording_id)) is not None:
             if attach_id is not None:
-                self._check_attached(ledger, client, attach_id)
+                ledger.check_attached(client, attach_id)
             if is_confirmed:
                 reached = ledger.role.confirmed(session.confirmed_position)
             else:
@@ -340,16 +337,11 @@ class LedgerService:
             yield from ledger.log.await_live_or_durable(metadata)
             reached = ledger.log.end(metadata)
         else:
-            status = yield from self._status(ledger, metadata, with_entries=False)
+            status = yield from self._leader.status(ledger, metadata, with_entries=False)
             reached = status.confirmed_position
         if attach_id is not None:
-            self._check_attached(ledger, client, attach_id)
+            ledger.check_attached(client, attach_id)
         return reached
-
-    def _check_attached(self, ledger: Ledger, client: ControlSession, attach_id: int) -> None:
-        """Refuse a client that neither writes nor leads a ledger any more (LedgerFencedError)."""
-        if not ledger.role.is_attached(client, attach_id):
-            ledger.log.check_writer(client, attach_id)
 
     def close_ledger(self, client: ControlSession, ledger: Ledger) -> Task[int]:
         """Sync and close a ledger that this client writes, or that has no writer.
@@ -361,7 +353,7 @@ class LedgerService:
         writer = ledger.log.writer
         if writer is not None and writer.client is not client:
             raise LedgerInUseError.of_ledger(ledger.id)
-        return (yield from self._close(ledger, metadata))
+        return (yield from self._leader.close(ledger, metadata))
 
     def recover(
         self, client: ControlSession, ledger: Ledger, password_token: bytes
@@ -395,7 +387,7 @@ class LedgerService:
         if writer is not None:
             failure = f"ledger {ledger} was closed by another client"
             writer.on_failed(LedgerClosedError.code, failure)
-        return (yield from self._close(ledger, metadata))
+        return (yield from self._leader.close(ledger, metadata))
 
     def delete(self, ledger: Ledger) -> Task[int]:
         """Purge the recording of a ledger without a writer, then remove its metadata.
@@ -414,7 +406,7 @@ class LedgerService:
     def locate(self, ledger: Ledger, entry_id: int) -> Task[int]:
         """Return the position of an entry that is recorded; repair the entry if it is damaged."""
         metadata = yield from ledger.metadata()
-        status = yield from self._status(ledger, metadata, with_entries=False)
+        status = yield from self._leader.status(ledger, metadata, with_entries=False)
         if entry_id < 0 or metadata.recording_id == NULL_VALUE:
             raise UnconfirmedEntryError(f"ledger {ledger} has no entry {entry_id}", ledger.id)
         recording = ledger.log.recording(metadata)
@@ -439,143 +431,6 @@ class LedgerService:
             ledger, metadata, mirror, replacement, is_lost=bool(is_lost)
         )
         return 0
-
-    # ---- requests of other archives that store a ledger ---------------------------------------
-
-    def promise(self, theirs: LedgerMetadata, *, is_stored: bool) -> Task[None]:
-        """Promise the epoch of another archive, and stop what is done in a lower one.
-
-        Args:
-            theirs: of the ledger, as the other archive has it; `replica.promised` is the epoch.
-            is_stored: whether this archive stops to follow a leader, and adds a ledger that is not
-                known here.
-
-        Raises:
-            LedgerClosedError: a higher epoch has been promised.
-            LedgerError: this archive has another ledger with this id.
-        """
-        ledger, epoch = self.of(theirs.ledger), theirs.replica.promised
-        try:
-            known = yield from ledger.stored()
-        except UnknownLedgerError:
-            if is_stored:
-                new = replace(theirs, replica=theirs.replica.join())
-                yield from self._worker.change(lambda store: store.add(new))
-            return
-        check_same(known, theirs)
-        stored = yield from self._worker.promise(ledger.id, epoch, theirs.replica.own)
-        if stored.promised != epoch:
-            raise fenced(ledger.id, stored.promised)
-        # Whatever this archive leads, it does in a lower epoch.
-        ledger.depose()
-        if is_stored:
-            ledger.become(Idle())
-
-    def send_state(
-        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
-    ) -> Task[None]:
-        """Send the state of this archive, also of a ledger that it does not know."""
-        ledger = self.of(theirs.ledger)
-        try:
-            metadata = yield from ledger.stored()
-        except UnknownLedgerError:
-            metadata = replace(theirs, replica=replace(UNKNOWN, own=theirs.replica.own))
-        else:
-            forgets = metadata.may_have_forgotten
-            metadata = replace(metadata, replica=replace(metadata.replica, forgets=forgets))
-        status = replace(
-            ledger.positions(metadata), recorded_position=ledger.log.end(metadata)
-        )
-        client.send(
-            descriptor_message(
-                client.session_id, correlation_id, metadata, status, archive_id=self._archive_id
-            )
-        )
-
-    def create_mirror(
-        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
-    ) -> Task[None]:
-        """Add a ledger that another archive creates, and send the state of this archive.
-
-        Raises:
-            LedgerExistsError: this archive has the ledger already.
-            LedgerError: this archive has another ledger with this id.
-        """
-        ledger = self.of(theirs.ledger)
-        new = replace(theirs, replica=theirs.replica.create())
-        try:
-            known = yield from ledger.stored()
-        except UnknownLedgerError:
-            yield from self._worker.add(new)
-        else:
-            check_same(known, theirs)
-            if not self._is_creation(known, theirs):
-                raise LedgerExistsError(
-                    f"the mirror has ledger {ledger} already: choose another id, or delete it in"
-                    " the mirror's archive",
-                    ledger.id,
-                )
-        yield from self.send_state(client, correlation_id, theirs)
-
-    def discard_mirror(
-        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
-    ) -> Task[None]:
-        """Remove a ledger that another archive has begun to create; send the state then."""
-        with suppress(UnknownLedgerError):
-            ledger = self.of(theirs.ledger)
-            known = yield from ledger.stored()
-            if self._is_creation(known, theirs):
-                yield from ledger.remove(known)
-        yield from self.send_state(client, correlation_id, theirs)
-
-    @staticmethod
-    def _is_creation(known: LedgerMetadata, theirs: LedgerMetadata) -> bool:
-        """Whether a ledger is here by the same creation, and nothing has followed."""
-        replica = known.replica
-        return (
-            replica.promised == theirs.replica.promised
-            and replica.adopted == NO_EPOCH
-            and known.recording_id == NULL_VALUE
-        )
-
-    def send_settled_state(
-        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
-    ) -> Task[None]:
-        """Send the state of this archive once its log has stopped, and is on storage."""
-        ledger = self.of(theirs.ledger)
-        metadata = yield from ledger.stored()
-        while ledger.log.writer is not None:
-            yield Pause()
-        yield from ledger.await_ended()
-        if metadata.recording_id != NULL_VALUE:
-            yield from ledger.log.await_durable_end(metadata)
-        yield from self.send_state(client, correlation_id, theirs)
-
-    def follow(
-        self,
-        client: ControlSession,
-        correlation_id: int,
-        theirs: LedgerMetadata,
-        source: MirrorSource,
-    ) -> Task[int]:
-        """Replicate a ledger that another archive leads; return the recording once it has begun."""
-        ledger = self.of(theirs.ledger)
-        leader = client, correlation_id
-        return (yield from self._followers.follow(ledger, theirs, source, leader))
-
-    def adopt(self, theirs: LedgerMetadata, position: int, *, is_closed: bool) -> Task[int]:
-        """Store that this archive has the log of the leader up to a position, bytes.
-
-        Returns:
-            Up to where it is on storage, bytes.
-        """
-        ledger = self.of(theirs.ledger)
-        metadata = yield from ledger.stored()
-        return (
-            yield from self._followers.adopt(
-                ledger, metadata, theirs.replica, position, is_closed=is_closed
-            )
-        )
 
     # ---- steps of requests --------------------------------------------------------------------
 
@@ -632,53 +487,6 @@ class LedgerService:
                 ledger.id,
             )
         return ledger.role.status(before.with_writer(session))
-
-    def _close(self, ledger: Ledger, metadata: LedgerMetadata) -> Task[int]:
-        """Stop the writer of a ledger, sync and close it; return its last entry id."""
-        if metadata.is_closed and (not metadata.mirrors or metadata.replica.is_decided):
-            return metadata.last_entry_id
-        if ledger.role.has_links:
-            ledger.role.hold()
-        else:
-            metadata = yield from self._leader.lead_to_end(ledger, metadata)
-            if metadata.replica.is_decided:
-                return metadata.last_entry_id
-        writer = ledger.log.writer
-        if writer is not None:
-            yield from ledger.log.stop_writer(writer)
-        if metadata.recording_id != NULL_VALUE:
-            yield from ledger.log.await_durable_end(metadata)
-        yield from ledger.role.await_end(metadata, ledger.log.end(metadata))
-        end = yield from ledger.log.close(metadata)
-        yield from ledger.role.close_mirrors(metadata)
-        return end.entry_id
-
-    def _status(
-        self, ledger: Ledger, metadata: LedgerMetadata, *, with_entries: bool = True
-    ) -> Task[LedgerStatus]:
-        """Return positions that hold now, and the entries that end there."""
-        if metadata.is_closed or metadata.recording_id == NULL_VALUE:
-            return LedgerStatus.of_metadata(metadata)
-        if self._leader.finds_confirmed(ledger, metadata):
-            yield from ledger.lock()
-            try:
-                metadata = yield from ledger.stored()
-                if self._leader.finds_confirmed(ledger, metadata):
-                    yield from self._leader.find_confirmed(ledger, metadata)
-            finally:
-                ledger.unlock()
-            metadata = yield from ledger.metadata()
-            if metadata.is_closed:
-                return LedgerStatus.of_metadata(metadata)
-        yield from ledger.log.await_live_or_durable(metadata)
-        positions = ledger.positions(metadata)
-        if self._leader.is_unknown(ledger, metadata):
-            # The end of the recording may be in no other archive.
-            carried = yield from ledger.log.confirmed_end(metadata)
-            positions = replace(positions, confirmed_position=carried)
-        if not with_entries:
-            return positions
-        return (yield from ledger.log.find_entries(metadata, positions))
 
 
 def _login(secret_file: Path) -> Login:

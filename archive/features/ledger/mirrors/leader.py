@@ -8,11 +8,13 @@ From then on the role of the ledger is `Leading`.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.features.ledger.mirrors.creation import Creation
 from aerotape.archive.features.ledger.mirrors.election import Elections
 from aerotape.archive.features.ledger.mirrors.leading import Connecting, Leading, check_replacement
+from aerotape.archive.features.ledger.status import LedgerStatus
 from aerotape.errors import ArchiveError, ConfigurationError
 from aerotape.protocol import NULL_VALUE
 
@@ -109,7 +111,27 @@ class Leader:
         )
         return leading
 
-    def lead_to_end(self, ledger: Ledger, metadata: LedgerMetadata) -> Task[LedgerMetadata]:
+    def close(self, ledger: Ledger, metadata: LedgerMetadata) -> Task[int]:
+        """Stop the writer of a ledger, sync and close it; return its last entry id."""
+        if metadata.is_closed and (not metadata.mirrors or metadata.replica.is_decided):
+            return metadata.last_entry_id
+        if ledger.role.has_links:
+            ledger.role.hold()
+        else:
+            metadata = yield from self._lead_to_end(ledger, metadata)
+            if metadata.replica.is_decided:
+                return metadata.last_entry_id
+        writer = ledger.log.writer
+        if writer is not None:
+            yield from ledger.log.stop_writer(writer)
+        if metadata.recording_id != NULL_VALUE:
+            yield from ledger.log.await_durable_end(metadata)
+        yield from ledger.role.await_end(metadata, ledger.log.end(metadata))
+        end = yield from ledger.log.close(metadata)
+        yield from ledger.role.close_mirrors(metadata)
+        return end.entry_id
+
+    def _lead_to_end(self, ledger: Ledger, metadata: LedgerMetadata) -> Task[LedgerMetadata]:
         """Take over the log of a ledger, as `lead`, with fewer members; connect to the mirrors."""
         if not metadata.mirrors:
             return metadata
@@ -123,10 +145,37 @@ class Leader:
         leading.connect(leading.metadata, electors=electors)
         return leading
 
-    def finds_confirmed(self, ledger: Ledger, metadata: LedgerMetadata) -> bool:
-        """Whether `find_confirmed` has to be called before positions of a ledger are returned."""
+    def status(
+        self, ledger: Ledger, metadata: LedgerMetadata, *, with_entries: bool = True
+    ) -> Task[LedgerStatus]:
+        """Return positions that hold now, and the entries that end there."""
+        if metadata.is_closed or metadata.recording_id == NULL_VALUE:
+            return LedgerStatus.of_metadata(metadata)
+        if self._finds_confirmed(ledger, metadata):
+            yield from ledger.lock()
+            try:
+                metadata = yield from ledger.stored()
+                if self._finds_confirmed(ledger, metadata):
+                    yield from self._find_confirmed(ledger, metadata)
+            finally:
+                ledger.unlock()
+            metadata = yield from ledger.metadata()
+            if metadata.is_closed:
+                return LedgerStatus.of_metadata(metadata)
+        yield from ledger.log.await_live_or_durable(metadata)
+        positions = ledger.positions(metadata)
+        if self._is_unknown(ledger, metadata):
+            # The end of the recording may be in no other archive.
+            carried = yield from ledger.log.confirmed_end(metadata)
+            positions = replace(positions, confirmed_position=carried)
+        if not with_entries:
+            return positions
+        return (yield from ledger.log.find_entries(metadata, positions))
+
+    def _finds_confirmed(self, ledger: Ledger, metadata: LedgerMetadata) -> bool:
+        """Whether `_find_confirmed` has to be called before positions of a ledger are returned."""
         return (
-            self.is_unknown(ledger, metadata)
+            self._is_unknown(ledger, metadata)
             and not metadata.is_closed
             and metadata.recording_id != NULL_VALUE
             and metadata.replica.own == metadata.replica.promised[1]
@@ -134,7 +183,7 @@ class Leader:
         )
 
     @staticmethod
-    def is_unknown(ledger: Ledger, metadata: LedgerMetadata) -> bool:
+    def _is_unknown(ledger: Ledger, metadata: LedgerMetadata) -> bool:
         """Whether this archive has led a ledger, and does not know what is confirmed of it."""
         return (
             bool(metadata.mirrors)
@@ -143,7 +192,7 @@ class Leader:
             and ledger.log.session(metadata.recording_id) is None
         )
 
-    def find_confirmed(self, ledger: Ledger, metadata: LedgerMetadata) -> Task[None]:
+    def _find_confirmed(self, ledger: Ledger, metadata: LedgerMetadata) -> Task[None]:
         """Lead a ledger without a writer again that this archive has led, after a restart.
 
         What was confirmed is known then. While too few members respond, or if another archive leads

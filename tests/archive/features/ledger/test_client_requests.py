@@ -37,7 +37,7 @@ class Rig:
 
     def __init__(self, archive_dir: Path) -> None:
         self.worker = LedgerWorker(archive_dir, lambda: None, lambda text: None)
-        self.requests = ClientRequests(self.worker, cast(ErrorLog, None))
+        self.requests = ClientRequests(cast(ErrorLog, None))
         self.ledger = bare_ledger(LEDGER)
         self.log: list[str] = []
 
