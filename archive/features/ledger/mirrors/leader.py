@@ -246,4 +246,6 @@ class Leader:
                 leading = yield from self._serve(ledger, metadata)
                 leading.connect(leading.metadata)
             leading.end(ledger.log.end(leading.metadata))
+            # Another archive may have closed it meanwhile, or replaced a mirror.
+            check_replacement(leading.metadata, mirror, replacement)
         yield from leading.replace(mirror, replacement, is_lost=is_lost)
