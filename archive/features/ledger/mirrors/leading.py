@@ -57,6 +57,23 @@ class Connecting:
     errors: ErrorLog
 
 
+@dataclass(slots=True)
+class Goal:
+    """What a leader wants of all mirrors of a ledger.
+
+    Attributes:
+        end_position: the end of its recording, bytes, once that has stopped; else NULL_POSITION.
+        sync_position: mirrors have to sync up to here; NULL_POSITION: nothing.
+        stays: whether to stay connected to a mirror that is at the end.
+        closes: whether mirrors have to close the ledger then.
+    """
+
+    end_position: int = NULL_POSITION
+    sync_position: int = NULL_POSITION
+    stays: bool = False
+    closes: bool = False
+
+
 class Leading(Role):
     """A ledger that this archive was elected to lead.
 
@@ -69,7 +86,6 @@ class Leading(Role):
         leadership: what is confirmed.
         links: the mirrors, while this archive is connected to them.
         writer: the writer for which they are connected; None once it has stopped.
-        is_closing: whether the ledger is being closed.
     """
 
     is_leading = True
@@ -99,7 +115,7 @@ class Leading(Role):
         self.links: list[MirrorLink] = []
         self.writer: WriterRecording | None = None
         self.is_connected = False
-        self.is_closing = False
+        self._goal = Goal()
 
     @property
     def metadata(self) -> LedgerMetadata:
@@ -153,14 +169,14 @@ class Leading(Role):
         replica = metadata.replica
         self._metadata, self.writer, self._electors = metadata, writer, electors
         self.leadership = Leadership(replica, metadata.quorums, self._carried)
-        self.is_closing, self.is_connected = False, True
+        self._goal, self.is_connected = Goal(), True
         for channel in replica.members:
             if channel != replica.own:
                 self._add(channel)
         if metadata.is_closed:
             # Where the epoch of this archive is adopted, so is the end.
             self.end(self._log.end(metadata))
-            self._close_links()
+            self._goal.closes = True
         if len(replica.groups) > 1:
             self._tasks.start(self._agree())
 
@@ -179,10 +195,6 @@ class Leading(Role):
     def _add(self, channel: str) -> None:
         """Add a mirror."""
         link = self._link(channel)
-        if self.links:
-            first = self.links[0]
-            link.end_position, link.sync_position = first.end_position, first.sync_position
-            link.stays, link.closes = first.stays, first.closes
         self.links.append(link)
         self.leadership.reports[channel] = link.report
 
@@ -194,6 +206,7 @@ class Leading(Role):
             channel,
             self._ledger.id,
             self.metadata.type,
+            self._goal,
             opening=lambda: self._connecting.opening(channel),
             replica=lambda: self.metadata.replica,
             archive_ids=self._archive_ids,
@@ -276,8 +289,7 @@ class Leading(Role):
         yield from self._wait(lambda: self.leadership.confirmed(position) >= position, timeout_ns)
 
     def _sync(self, position: int) -> None:
-        for link in self.links:
-            link.sync_position = max(link.sync_position, position)
+        self._goal.sync_position = max(self._goal.sync_position, position)
 
     @property
     def _has_quorum(self) -> bool:
@@ -294,13 +306,11 @@ class Leading(Role):
     def end(self, position: int) -> None:
         """Take the end of this archive's recording; links end when mirrors are there."""
         self.writer = None
-        for link in self.links:
-            link.end_position = position
+        self._goal.end_position = position
         self._sync(position)
 
     def hold(self) -> None:
-        for link in self.links:
-            link.stays = True
+        self._goal.stays = True
 
     def await_end(self, metadata: LedgerMetadata, position: int) -> Task[None]:
         self._check_leads()
@@ -316,7 +326,7 @@ class Leading(Role):
         )
 
     def close_mirrors(self, metadata: LedgerMetadata) -> Task[None]:
-        self._close_links()
+        self._goal.closes = True
         yield from self._await_quorum(
             lambda: (
                 self.leadership.is_closed
@@ -331,11 +341,6 @@ class Leading(Role):
     def begin_to_decide(self) -> None:
         """Store that the ledger is closed for good as soon as a quorum has closed it."""
         self._tasks.start(self._decide())
-
-    def _close_links(self) -> None:
-        self.is_closing = True
-        for link in self.links:
-            link.closes = True
 
     def _decide(self) -> Task[None]:
         while not self.leadership.is_closed:
@@ -431,7 +436,7 @@ class Leading(Role):
         while not self.leadership.has_agreed(
             self._log.positions(self.metadata).confirmed_position
         ):
-            if self.is_closing:
+            if self._goal.closes:
                 return
             yield Pause()
         try:
