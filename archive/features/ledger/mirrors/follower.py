@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from aerotape.archive.features.ledger.ledger import Ledger
     from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
-    from aerotape.archive.features.ledger.mirrors.following import Leader
+    from aerotape.archive.features.ledger.mirrors.following import LeaderRequest
     from aerotape.archive.replication.replications import Replications
     from aerotape.client.credentials import Login
     from aerotape.waiting import Task
@@ -80,7 +80,7 @@ class Followers:
         self._worker = worker
 
     def follow(
-        self, ledger: Ledger, theirs: LedgerMetadata, source: MirrorSource, leader: Leader
+        self, ledger: Ledger, theirs: LedgerMetadata, source: MirrorSource, leader: LeaderRequest
     ) -> Task[int]:
         """Replicate a ledger from its leader, from where the recordings of both part.
 

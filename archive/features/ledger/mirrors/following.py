@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aerotape.archive.replication.replications import Replications
     from aerotape.waiting import Task
 
-Leader = tuple["ControlSession", int]
+LeaderRequest = tuple["ControlSession", int]
 """The session of a leader, and the id of its request to follow."""
 
 
@@ -33,7 +33,7 @@ class Following(Role):
 
     session_id = NULL_VALUE
 
-    def __init__(self, replications: Replications, leader: Leader | None = None) -> None:
+    def __init__(self, replications: Replications, leader: LeaderRequest | None = None) -> None:
         """Create it, without a replication.
 
         Args:

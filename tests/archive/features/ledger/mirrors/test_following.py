@@ -10,7 +10,7 @@ from support.ledger.bare import bare_ledger
 
 from aerotape import QualifiedId
 from aerotape.archive.features.ledger.metadata import LedgerMetadata
-from aerotape.archive.features.ledger.mirrors.following import Following, Leader
+from aerotape.archive.features.ledger.mirrors.following import Following, LeaderRequest
 from aerotape.archive.features.ledger.role import Idle
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.codecs.generated.archive import RecordingSignal
@@ -53,7 +53,7 @@ def stored(recording_id: int) -> Task[None]:
     yield from ()
 
 
-def leader(name: str, correlation_id: int) -> Leader:
+def leader(name: str, correlation_id: int) -> LeaderRequest:
     return cast(Any, name), correlation_id
 
 
