@@ -11,14 +11,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.archive.control.requests.handling import send_failure
+from aerotape.archive.features.ledger.ledger_worker import Turn
 from aerotape.errors import ArchiveError
-from aerotape.waiting import BackgroundTasks, Done, Pause, Task
+from aerotape.waiting import BackgroundTasks, Done, Task
 
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
-    from aerotape.qualified_id import QualifiedId
+    from aerotape.archive.features.ledger.ledger import Ledger
 
 T = TypeVar("T")
 
@@ -30,6 +30,7 @@ class _Session:
     """The requests of one session; those that are changing a ledger are waited for by others."""
 
     def __init__(self) -> None:
+        self.turn = Turn()
         self.requests = BackgroundTasks()
         self.changes = BackgroundTasks()
 
@@ -40,13 +41,10 @@ class _Session:
 class ClientRequests:
     """All requests for ledgers in progress. For the conductor's thread."""
 
-    def __init__(self, worker: LedgerWorker, errors: ErrorLog) -> None:
+    def __init__(self, errors: ErrorLog) -> None:
         """Create the service, without any request."""
-        self._worker = worker
         self._errors = errors
         self._sessions: defaultdict[ControlSession, _Session] = defaultdict(_Session)
-        # Ledgers that a request is changing.
-        self._changing: set[QualifiedId] = set()
 
     def __bool__(self) -> bool:
         return bool(self._sessions)
@@ -57,7 +55,7 @@ class ClientRequests:
         correlation_id: int,
         request: Task[int] | Task[None],
         *,
-        changes: QualifiedId | None = None,
+        changes: Ledger | None = None,
         first: Task[None] | None = None,
     ) -> None:
         """Run the task of a request; what it returns is the response, or raises.
@@ -77,13 +75,11 @@ class ClientRequests:
                 " response, or use another session"
             )
         task = self._respond(client, correlation_id, request, changes, first)
-        self._worker.caller = client
-        session.requests.start(task)
+        session.requests.start(session.turn.run(task))
 
     def do_work(self) -> None:
         """Advance each request by one step, and cancel those of sessions that have ended."""
         for client, session in list(self._sessions.items()):
-            self._worker.caller = client
             if client.is_done:
                 session.requests.close()
             session.requests.do_work()
@@ -97,22 +93,12 @@ class ClientRequests:
             session.requests.close()
             session.changes.close()
 
-    def lock(self, ledger: QualifiedId) -> Task[None]:
-        """Wait until no task changes a ledger; until `unlock`, the caller may."""
-        while ledger in self._changing:
-            yield Pause()
-        self._changing.add(ledger)
-
-    def unlock(self, ledger: QualifiedId) -> None:
-        """Let another task change a ledger."""
-        self._changing.discard(ledger)
-
     def _respond(
         self,
         client: ControlSession,
         correlation_id: int,
         request: Task[int] | Task[None],
-        changes: QualifiedId | None,
+        changes: Ledger | None,
         first: Task[None] | None,
     ) -> Task[None]:
         """Run a request; send OK with what it returns, or the error that it raises."""
@@ -128,9 +114,9 @@ class ClientRequests:
         except Exception as error:
             send_failure(client, correlation_id, "request for a ledger", error, self._errors)
 
-    def run_alone(self, client: ControlSession, ledger: QualifiedId, task: Task[T]) -> Task[T]:
+    def run_alone(self, client: ControlSession, ledger: Ledger, task: Task[T]) -> Task[T]:
         """Run a task, to its end, while no other one changes the ledger; return its result."""
-        yield from self.lock(ledger)
+        yield from ledger.lock()
         done = Done[T]()
 
         def change() -> Task[None]:
@@ -139,8 +125,9 @@ class ClientRequests:
             except Exception as error:
                 done.fail(error)
             finally:
-                self.unlock(ledger)
+                ledger.unlock()
 
-        self._sessions[client].changes.start(change())
+        session = self._sessions[client]
+        session.changes.start(session.turn.run(change()))
         yield done
         return done.result

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from aerotape.archive.features.ledger.metadata import (
     FILE_NAME,
@@ -22,14 +22,72 @@ from aerotape.catalog.forcing import force_catalog
 from aerotape.catalog.scope_layout import imported_directory, imported_ids
 from aerotape.errors import AerotapeError, LedgerExistsError, UnknownLedgerError
 from aerotape.qualified_id import QualifiedId
-from aerotape.waiting import Pause, Task, await_future
+from aerotape.waiting import Pause, Task, Until
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from aerotape.archive.features.ledger.metadata_store import Forced, MetadataStore
     from aerotape.archive.features.ledger.protocol.replica import Epoch, Replica
     from aerotape.archive.threads import ThreadNaming
 
 T = TypeVar("T")
+
+
+class ThreadCall(Until[bool]):
+    """A call in the thread, which begins when its wait does."""
+
+    def __init__(self, submit: Callable[[], Future[Any]]) -> None:
+        """Create it; `submit` puts it in the queue of the thread."""
+        super().__init__(self._has_ended)
+        self._submit = submit
+        self._future: Future[Any] | None = None
+
+    def begin(self) -> Future[Any]:
+        """Put the call in the queue. Idempotent."""
+        if self._future is None:
+            self._future = self._submit()
+        return self._future
+
+    def cancel(self) -> None:
+        """Remove it from the queue, unless the thread is executing it."""
+        if self._future is not None:
+            self._future.cancel()
+
+    def _has_ended(self) -> bool:
+        return self.begin().done()
+
+
+class Turn:
+    """The right of the tasks of one session to have a call in the queue, one at a time."""
+
+    def __init__(self) -> None:
+        self._is_taken = False
+
+    def run(self, task: Task[T]) -> Task[T]:
+        """Run a task, whose calls in the thread wait for those of the other tasks."""
+        try:
+            wait = next(task)
+            while True:
+                call = wait if isinstance(wait, ThreadCall) else None
+                if call is not None:
+                    while self._is_taken:
+                        yield Pause()
+                    self._is_taken = True
+                    call.begin()
+                try:
+                    yield wait
+                except Exception as error:
+                    wait = task.throw(error)
+                else:
+                    wait = next(task)
+                finally:
+                    if call is not None:
+                        self._is_taken = False
+        except StopIteration as end:
+            return cast(T, end.value)
+        finally:
+            task.close()
 
 
 class LedgerWorker:
@@ -38,8 +96,6 @@ class LedgerWorker:
     Methods return tasks that wait for the thread; what the call raises, they raise.
 
     Attributes:
-        caller: the session whose tasks are advanced now; one call of each session at a time is in
-            the thread's queue.
         recordings: the ledgers by their recordings; None until the database has been opened.
     """
 
@@ -61,9 +117,7 @@ class LedgerWorker:
             report: called in the conductor's thread with what the operator has to know of metadata
                 that was lost or cannot be read.
         """
-        self.caller: object = None
         self.recordings: dict[int, QualifiedId] | None = None
-        self._callers: set[object] = set()
         self._archive_dir = archive_dir
         self._is_restored = is_restored
         self._report = report
@@ -95,15 +149,13 @@ class LedgerWorker:
 
     def call(self, call: Callable[[], T]) -> Task[T]:
         """Call a function in the thread."""
-        caller = self.caller
-        while caller in self._callers:
-            yield Pause()
-        self._callers.add(caller)
+        waiting = ThreadCall(lambda: self._files.submit(call))
         try:
-            return (yield from await_future(self._files.submit(call)))
+            yield waiting
         finally:
-            self._callers.discard(caller)
+            waiting.cancel()
             self.do_work()
+        return cast(T, waiting.begin().result())
 
     def create(self) -> Task[None]:
         """Create the database if there is none, before the recording of a new ledger exists.

@@ -49,7 +49,7 @@ def _handler(
     """
 
     def handle(services: Services, session: ControlSession, request: Any) -> None:
-        ledger = _ledger(request)
+        ledger = ledgers.of(_ledger(request))
         task = method(ledger, *(getattr(request, name) for name in fields))
         ledgers.requests.begin(
             session, request.correlation_id, task, changes=ledger if changes else None
@@ -126,7 +126,7 @@ def _info(
     session: ControlSession,
     request: codecs.LedgerInfoRequest,
 ) -> None:
-    correlation_id, ledger = request.correlation_id, _ledger(request)
+    correlation_id, ledger = request.correlation_id, ledgers.of(_ledger(request))
     task = ledgers.info(session, correlation_id, ledger, request.password_token)
     ledgers.requests.begin(session, correlation_id, task)
 
@@ -155,7 +155,7 @@ def _prepare(
     session: ControlSession,
     request: codecs.PrepareWriterRequest,
 ) -> None:
-    ledger = _ledger(request)
+    ledger = ledgers.of(_ledger(request))
     task = ledgers.prepare(
         session,
         request.correlation_id,
@@ -172,7 +172,7 @@ def _attach(
     session: ControlSession,
     request: codecs.AttachWriterRequest,
 ) -> None:
-    ledger = _ledger(request)
+    ledger = ledgers.of(_ledger(request))
     is_local = request.location is codecs.WriterLocation.LOCAL
     task = ledgers.attach(
         session,
@@ -194,7 +194,7 @@ def _await(
 ) -> None:
     task = ledgers.await_position(
         session,
-        _ledger(request),
+        ledgers.of(_ledger(request)),
         request.position,
         request.reach,
         request.timeout_ns,
@@ -209,7 +209,7 @@ def _recover(
     session: ControlSession,
     request: codecs.RecoverLedgerRequest,
 ) -> None:
-    task = ledgers.recover(session, _ledger(request), request.password_token)
+    task = ledgers.recover(session, ledgers.of(_ledger(request)), request.password_token)
     ledgers.requests.begin(session, request.correlation_id, task)
 
 
@@ -219,7 +219,7 @@ def _close(
     session: ControlSession,
     request: codecs.CloseLedgerRequest,
 ) -> None:
-    ledger = _ledger(request)
+    ledger = ledgers.of(_ledger(request))
     task = ledgers.close_ledger(session, ledger)
     ledgers.requests.begin(session, request.correlation_id, task, changes=ledger)
 
@@ -250,17 +250,17 @@ def _mirror(
     position = request.recorded_position or 0
     first: Task[None] | None = None
     if step in (MirrorStep.PROMISE, MirrorStep.FOLLOW, MirrorStep.ADOPT, MirrorStep.CLOSE):
-        first = ledgers.promise(theirs, is_stored=step is MirrorStep.PROMISE)
+        first = ledgers.members.promise(theirs, is_stored=step is MirrorStep.PROMISE)
     task: Task[int] | Task[None]
     match step:
         case MirrorStep.QUERY:
-            task = ledgers.send_state(session, correlation_id, theirs)
+            task = ledgers.members.send_state(session, correlation_id, theirs)
         case MirrorStep.CREATE:
-            task = ledgers.create_mirror(session, correlation_id, theirs)
+            task = ledgers.members.create_mirror(session, correlation_id, theirs)
         case MirrorStep.DISCARD:
-            task = ledgers.discard_mirror(session, correlation_id, theirs)
+            task = ledgers.members.discard_mirror(session, correlation_id, theirs)
         case MirrorStep.PROMISE:
-            task = ledgers.send_settled_state(session, correlation_id, theirs)
+            task = ledgers.members.send_settled_state(session, correlation_id, theirs)
         case MirrorStep.FOLLOW:
             source = MirrorSource(
                 request.source_channel,
@@ -269,10 +269,10 @@ def _mirror(
                 position,
                 replica,
             )
-            task = ledgers.follow(session, correlation_id, theirs, source)
+            task = ledgers.members.follow(session, correlation_id, theirs, source)
         case _:
-            task = ledgers.adopt(theirs, position, is_closed=step is MirrorStep.CLOSE)
-    changes = None if step is MirrorStep.QUERY else ledger
+            task = ledgers.members.adopt(theirs, position, is_closed=step is MirrorStep.CLOSE)
+    changes = None if step is MirrorStep.QUERY else ledgers.of(ledger)
     ledgers.requests.begin(session, correlation_id, task, changes=changes, first=first)
 
 

@@ -12,34 +12,35 @@ Positions of a ledger, bytes of its recording:
 The recorder moves both while a ledger has a writer. A recording that has stopped is forced to
 storage before its end counts as confirmed: once for each run of the archive.
 
-This archive may lead a ledger that others mirror (`mirrors/leader.py`): then both are positions
-that a quorum of archives has reached, each by its own recording (`ledger_recordings.py`). Or it
-mirrors a ledger that another one leads (`mirrors/follower.py`).
+This archive may lead a ledger that others mirror (`mirrors/leading.py`): then both are positions
+that a quorum of archives has reached, each by its own recording (`log.py`). Or it mirrors a ledger
+that another one leads (`mirrors/following.py`). `ledger.py` has what it knows of one.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.features.ledger.client_requests import ClientRequests
-from aerotape.archive.features.ledger.ledger_recordings import LedgerRecordings, Purge, Truncate
+from aerotape.archive.features.ledger.ledger import Ledger
 from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
+from aerotape.archive.features.ledger.ledgers import Ledgers
+from aerotape.archive.features.ledger.log import Purge, Storage, Truncate
 from aerotape.archive.features.ledger.metadata import (
     LedgerMetadata,
     check_password,
     check_quorums,
-    fenced,
 )
-from aerotape.archive.features.ledger.mirrors.follower import Followers, MirrorSource, check_same
+from aerotape.archive.features.ledger.mirrors.follower import Followers
 from aerotape.archive.features.ledger.mirrors.leader import Leader
+from aerotape.archive.features.ledger.mirrors.member_requests import MemberRequests
 from aerotape.archive.features.ledger.mirrors.repair import Repairs
-from aerotape.archive.features.ledger.protocol.replica import NO_EPOCH, UNKNOWN
+from aerotape.archive.features.ledger.role import Idle
 from aerotape.archive.features.ledger.status import LedgerStatus, descriptor_message
 from aerotape.archive.features.ledger.writer_recording import WriterRecording
 from aerotape.codecs.generated.archive import SourceLocation
@@ -48,11 +49,9 @@ from aerotape.errors import (
     ArchiveError,
     LedgerClosedError,
     LedgerError,
-    LedgerExistsError,
     LedgerFencedError,
     LedgerInUseError,
     UnconfirmedEntryError,
-    UnknownLedgerError,
 )
 from aerotape.protocol import NULL_VALUE
 from aerotape.waiting import SOON_NS, Pause, Task
@@ -79,6 +78,7 @@ class LedgerService:
 
     Attributes:
         requests: runs the tasks of requests.
+        members: the requests of other archives that store a ledger.
     """
 
     def __init__(
@@ -105,7 +105,6 @@ class LedgerService:
         """
         # How long a writer's stream may take to arrive.
         self._connect_timeout_ns = config.connect_timeout_ns
-        self._archive_id = archive_id
         self._worker = LedgerWorker(
             archive_dir,
             wake,
@@ -114,33 +113,33 @@ class LedgerService:
             naming=config.thread_naming,
         )
         self._worker.begin()
-        self.requests = ClientRequests(self._worker, errors)
-        self._recordings = LedgerRecordings(
-            archive_dir=archive_dir,
-            catalog=catalog,
-            recordings=recordings,
-            worker=self._worker,
-            purge=purge,
-            truncate=truncate,
-            errors=errors,
+        self.requests = ClientRequests(errors)
+        self._ledgers = Ledgers(
+            Storage(
+                archive_dir=archive_dir,
+                catalog=catalog,
+                recordings=recordings,
+                worker=self._worker,
+                purge=purge,
+                truncate=truncate,
+                errors=errors,
+            )
         )
         login = None
         if properties.mirror_secret_file is not None:
             login = partial(_login, properties.mirror_secret_file)
         opening = partial(replications.open_session, login=login)
-        self._followers = Followers(replications, login, self._recordings, self._worker, errors)
+        followers = Followers(replications, login, self._worker, errors)
+        self.members = MemberRequests(self._ledgers, self._worker, followers, archive_id)
         self._repairs = Repairs(
-            recordings=self._recordings,
             worker=self._worker,
-            requests=self.requests,
             opening=opening,
             replay_channel=config.replication_channel,
             errors=errors,
         )
         self._leader = Leader(
-            recordings=self._recordings,
             worker=self._worker,
-            followers=self._followers,
+            followers=followers,
             opening=opening,
             config=config,
             archive_id=archive_id,
@@ -150,24 +149,27 @@ class LedgerService:
     @property
     def wants_within_ns(self) -> int | None:
         """As `Agent.wants_within_ns`: requests and mirrors wait for positions, or the driver."""
-        return SOON_NS if self.requests or self._leader.is_active else None
+        return SOON_NS if self.requests or self._ledgers.is_leading else None
 
     def do_work(self) -> None:
-        """Advance each mirror and each request by one step."""
-        self._leader.do_work()
-        self._recordings.do_work()
+        """Advance each ledger and each request by one step."""
+        self._ledgers.do_work()
         self._worker.do_work()
         self.requests.do_work()
 
     def close(self) -> None:
         """Disconnect from the mirrors, cancel requests and close the database."""
-        self._leader.close()
+        self._ledgers.close()
         self.requests.close()
         self._worker.close()
 
+    def of(self, ledger: QualifiedId) -> Ledger:
+        """Return the ledger with an id, whether it exists or not."""
+        return self._ledgers.of(ledger)
+
     def ledger_of(self, recording_id: int) -> QualifiedId | None:
         """Return the ledger whose recording this is, None if it is a plain one."""
-        return self._recordings.ledger_of(recording_id)
+        return self._ledgers.of_recording(recording_id)
 
     # ---- requests, as tasks of `requests` -----------------------------------------------------
 
@@ -196,17 +198,18 @@ class LedgerService:
         self,
         client: ControlSession,
         correlation_id: int,
-        ledger: QualifiedId,
+        ledger: Ledger,
         password_token: bytes,
     ) -> Task[None]:
         """Send the descriptor of a ledger, with its entry ids; check the token if there is one."""
-        metadata = yield from self._recordings.metadata(ledger)
+        metadata = yield from ledger.metadata()
         if password_token:
             check_password(metadata, password_token)
-        status = yield from self._status(metadata)
-        damage = self._repairs.damage(ledger)
+        status = yield from self._leader.status(ledger, metadata)
         client.send(
-            descriptor_message(client.session_id, correlation_id, metadata, status, damage=damage)
+            descriptor_message(
+                client.session_id, correlation_id, metadata, status, damage=ledger.damage
+            )
         )
 
     def list_scope(
@@ -220,7 +223,7 @@ class LedgerService:
         """Send descriptors without looking up entries; RECORDING_UNKNOWN if fewer than `count`."""
         found = yield from self._worker.list_scope(scope_id, from_ledger_id, count)
         for metadata in found:
-            status = self._positions(metadata)
+            status = self.of(metadata.ledger).positions(metadata)
             client.send(descriptor_message(client.session_id, correlation_id, metadata, status))
         if len(found) < count:
             client.send_recording_unknown(correlation_id, NULL_VALUE)
@@ -233,7 +236,7 @@ class LedgerService:
         self,
         client: ControlSession,
         correlation_id: int,
-        ledger: QualifiedId,
+        ledger: Ledger,
         *,
         takes_over: bool,
         password_token: bytes,
@@ -244,27 +247,27 @@ class LedgerService:
             takes_over: whether to end another writer, here or in another archive, whose adds
                 raise LedgerClosedError then.
         """
-        metadata = yield from self._recordings.metadata(ledger)
+        metadata = yield from ledger.metadata()
         check_password(metadata, password_token)
-        writer = self._recordings.writer(ledger)
+        writer = ledger.log.writer
         if writer is not None and takes_over:
-            self._recordings.fail_writer(
+            ledger.log.fail_writer(
                 writer,
                 f"ledger {ledger} is closed for this writer: another one has taken it over",
                 LedgerFencedError.code,
             )
             while writer.is_active:
                 yield Pause()
-            self._recordings.do_work()
-        metadata = yield from self._lead(metadata, may_fence=takes_over)
-        status = yield from self._own_status(metadata)
+            ledger.log.do_work()
+        metadata = yield from self._lead(ledger, metadata, may_fence=takes_over)
+        status = yield from ledger.log.status(metadata)
         client.send(descriptor_message(client.session_id, correlation_id, metadata, status))
 
     def attach(
         self,
         client: ControlSession,
         correlation_id: int,
-        ledger: QualifiedId,
+        ledger: Ledger,
         *,
         stream_id: int,
         source_location: SourceLocation,
@@ -276,34 +279,35 @@ class LedgerService:
         Args:
             channel: returns what to record of a ledger.
         """
-        metadata = yield from self._recordings.metadata(ledger)
+        metadata = yield from ledger.metadata()
         check_password(metadata, password_token)
-        if not self._leader.is_prepared(metadata):
-            metadata = yield from self._lead(metadata, may_fence=False)
-        self._recordings.check_no_writer(metadata)
-        status = yield from self._own_status(metadata)
+        if not ledger.role.is_prepared(metadata):
+            metadata = yield from self._lead(ledger, metadata, may_fence=False)
+        ledger.log.check_no_writer(metadata)
+        status = yield from ledger.log.status(metadata)
         stream = channel(metadata)
-        self._recordings.check_continues(metadata, stream)
+        ledger.log.check_continues(metadata, stream)
         writer = WriterRecording(metadata, client, correlation_id)
-        yield from self._recordings.start_writer(
+        yield from ledger.log.start_writer(
             writer, stream_id, stream, source_location, self._connect_timeout_ns
         )
-        status = yield from self._begin(writer, metadata, status)
+        status = yield from self._begin(ledger, writer, metadata, status)
         client.send(descriptor_message(client.session_id, correlation_id, metadata, status))
 
-    def sync(self, ledger: QualifiedId) -> Task[int]:
+    def sync(self, ledger: Ledger) -> Task[int]:
         """Force what is recorded to storage; return the confirmed position."""
-        metadata = yield from self._recordings.metadata(ledger)
-        if self._recordings.session(metadata.recording_id) is None:
-            status = yield from self._status(metadata, with_entries=False)
+        metadata = yield from ledger.metadata()
+        if ledger.log.session(metadata.recording_id) is None:
+            status = yield from self._leader.status(ledger, metadata, with_entries=False)
             return status.confirmed_position
-        position = yield from self._recordings.sync(metadata)
-        return (yield from self._leader.sync(ledger, position))
+        role = ledger.role
+        position = yield from ledger.log.sync(metadata)
+        return (yield from role.sync(metadata, position))
 
     def await_position(
         self,
         client: ControlSession,
-        ledger: QualifiedId,
+        ledger: Ledger,
         position: int,
         reach: Reach,
         timeout_ns: int,
@@ -317,49 +321,44 @@ class LedgerService:
                 ended: entries of another writer may be in the place of the client's. None: neither.
         """
         deadline_ns = time.monotonic_ns() + timeout_ns
-        metadata = yield from self._recordings.metadata(ledger)
+        metadata = yield from ledger.metadata()
         is_confirmed = reach is Reach.CONFIRMED or metadata.type is LedgerType.PD_JOURNAL
-        while (session := self._recordings.session(metadata.recording_id)) is not None:
+        while (session := ledger.log.session(metadata.recording_id)) is not None:
             if attach_id is not None:
-                self._check_attached(ledger, client, attach_id)
+                ledger.check_attached(client, attach_id)
             if is_confirmed:
-                reached = self._leader.confirmed(ledger, session.confirmed_position)
+                reached = ledger.role.confirmed(session.confirmed_position)
             else:
-                reached = self._leader.recorded(ledger, session.position)
+                reached = ledger.role.recorded(session.position)
             if reached >= position or time.monotonic_ns() >= deadline_ns:
                 return reached
             yield Pause()
-        metadata = yield from self._recordings.metadata(ledger)
-        if attach_id is not None and self._followers.is_attached(ledger, client, attach_id):
+        metadata = yield from ledger.metadata()
+        if attach_id is not None and ledger.role.is_attached(client, attach_id):
             # The client is the leader: it needs our own synced end, not the quorum's.
-            yield from self._recordings.await_live_or_durable(metadata)
-            reached = self._recordings.end(metadata)
+            yield from ledger.log.await_live_or_durable(metadata)
+            reached = ledger.log.end(metadata)
         else:
-            status = yield from self._status(metadata, with_entries=False)
+            status = yield from self._leader.status(ledger, metadata, with_entries=False)
             reached = status.confirmed_position
         if attach_id is not None:
-            self._check_attached(ledger, client, attach_id)
+            ledger.check_attached(client, attach_id)
         return reached
 
-    def _check_attached(self, ledger: QualifiedId, client: ControlSession, attach_id: int) -> None:
-        """Refuse a client that neither writes nor leads a ledger any more (LedgerFencedError)."""
-        if not self._followers.is_attached(ledger, client, attach_id):
-            self._recordings.check_writer(ledger, client, attach_id)
-
-    def close_ledger(self, client: ControlSession, ledger: QualifiedId) -> Task[int]:
+    def close_ledger(self, client: ControlSession, ledger: Ledger) -> Task[int]:
         """Sync and close a ledger that this client writes, or that has no writer.
 
         Returns:
             Its last entry id.
         """
-        metadata = yield from self._recordings.metadata(ledger)
-        writer = self._recordings.writer(ledger)
+        metadata = yield from ledger.metadata()
+        writer = ledger.log.writer
         if writer is not None and writer.client is not client:
-            raise LedgerInUseError.of_ledger(ledger)
-        return (yield from self._close(metadata))
+            raise LedgerInUseError.of_ledger(ledger.id)
+        return (yield from self._leader.close(ledger, metadata))
 
     def recover(
-        self, client: ControlSession, ledger: QualifiedId, password_token: bytes
+        self, client: ControlSession, ledger: Ledger, password_token: bytes
     ) -> Task[int]:
         """Stop the writer of a ledger, also another client's, and close it as `close_ledger`.
 
@@ -379,47 +378,48 @@ class LedgerService:
             retry_ns = time.monotonic_ns() + _RETRY_NS + random.randrange(_RETRY_NS)
             while time.monotonic_ns() < retry_ns:
                 yield Pause(_RETRY_NS // 20)
-                metadata = yield from self._recordings.metadata(ledger)
+                metadata = yield from ledger.metadata()
                 if metadata.replica.is_decided:
                     break
 
-    def _recover(self, ledger: QualifiedId, password_token: bytes) -> Task[int]:
-        metadata = yield from self._recordings.metadata(ledger)
+    def _recover(self, ledger: Ledger, password_token: bytes) -> Task[int]:
+        metadata = yield from ledger.metadata()
         check_password(metadata, password_token)
-        writer = self._recordings.writer(ledger)
+        writer = ledger.log.writer
         if writer is not None:
             failure = f"ledger {ledger} was closed by another client"
             writer.on_failed(LedgerClosedError.code, failure)
-        return (yield from self._close(metadata))
+        return (yield from self._leader.close(ledger, metadata))
 
-    def delete(self, ledger: QualifiedId) -> Task[int]:
+    def delete(self, ledger: Ledger) -> Task[int]:
         """Purge the recording of a ledger without a writer, then remove its metadata.
 
         A ledger whose recording is purged is removed at the next start, or deleted again.
         """
-        metadata = yield from self._recordings.metadata(ledger)
-        self._recordings.check_no_writer(metadata)
-        self._leader.depose(ledger)
-        self._followers.stop(ledger)
-        yield from self._recordings.purge(metadata)
-        yield from self._worker.remove(metadata)
+        metadata = yield from ledger.metadata()
+        ledger.log.check_no_writer(metadata)
+        ledger.depose()
+        ledger.become(Idle())
+        yield from ledger.await_ended()
+        yield from ledger.log.purge(metadata)
+        yield from ledger.remove(metadata)
         return 0
 
-    def locate(self, ledger: QualifiedId, entry_id: int) -> Task[int]:
+    def locate(self, ledger: Ledger, entry_id: int) -> Task[int]:
         """Return the position of an entry that is recorded; repair the entry if it is damaged."""
-        metadata = yield from self._recordings.metadata(ledger)
-        status = yield from self._status(metadata, with_entries=False)
+        metadata = yield from ledger.metadata()
+        status = yield from self._leader.status(ledger, metadata, with_entries=False)
         if entry_id < 0 or metadata.recording_id == NULL_VALUE:
-            raise UnconfirmedEntryError(f"ledger {ledger} has no entry {entry_id}", ledger)
-        recording = self._recordings.recording(metadata)
+            raise UnconfirmedEntryError(f"ledger {ledger} has no entry {entry_id}", ledger.id)
+        recording = ledger.log.recording(metadata)
         limit = status.recorded_position
         position = yield from self._worker.call(lambda: recording.position_of(entry_id, limit))
         if metadata.mirrors:
-            yield from self._repairs.check(metadata, entry_id, position)
+            yield from self._repairs.check(ledger, metadata, entry_id, position)
         return position
 
     def replace_mirror(
-        self, ledger: QualifiedId, mirror: str, replacement: str, is_lost: bool | None
+        self, ledger: Ledger, mirror: str, replacement: str, is_lost: bool | None
     ) -> Task[int]:
         """Mirror a ledger on another archive; that is on storage at the end.
 
@@ -428,173 +428,42 @@ class LedgerService:
             replacement: control channel of the other one.
             is_lost: whether the first one has lost the ledger, or will never return.
         """
-        metadata = yield from self._recordings.metadata(ledger)
-        yield from self._leader.replace(metadata, mirror, replacement, is_lost=bool(is_lost))
+        metadata = yield from ledger.metadata()
+        yield from self._leader.replace(
+            ledger, metadata, mirror, replacement, is_lost=bool(is_lost)
+        )
         return 0
-
-    # ---- requests of other archives that store a ledger ---------------------------------------
-
-    def promise(self, theirs: LedgerMetadata, *, is_stored: bool) -> Task[None]:
-        """Promise the epoch of another archive, and stop what is done in a lower one.
-
-        Args:
-            theirs: of the ledger, as the other archive has it; `replica.promised` is the epoch.
-            is_stored: whether this archive stops to follow a leader, and adds a ledger that is not
-                known here.
-
-        Raises:
-            LedgerClosedError: a higher epoch has been promised.
-            LedgerError: this archive has another ledger with this id.
-        """
-        ledger, epoch = theirs.ledger, theirs.replica.promised
-        try:
-            known = yield from self._worker.get(ledger)
-        except UnknownLedgerError:
-            if is_stored:
-                new = replace(theirs, replica=theirs.replica.join())
-                yield from self._worker.change(lambda store: store.add(new))
-            return
-        check_same(known, theirs)
-        stored = yield from self._worker.promise(ledger, epoch, theirs.replica.own)
-        if stored.promised != epoch:
-            raise fenced(ledger, stored.promised)
-        # Whatever this archive leads, it does in a lower epoch.
-        self._leader.depose(ledger)
-        if is_stored:
-            self._followers.stop(ledger)
-
-    def send_state(
-        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
-    ) -> Task[None]:
-        """Send the state of this archive, also of a ledger that it does not know."""
-        try:
-            metadata = yield from self._worker.get(theirs.ledger)
-        except UnknownLedgerError:
-            metadata = replace(theirs, replica=replace(UNKNOWN, own=theirs.replica.own))
-        else:
-            forgets = metadata.may_have_forgotten
-            metadata = replace(metadata, replica=replace(metadata.replica, forgets=forgets))
-        status = replace(
-            self._positions(metadata), recorded_position=self._recordings.end(metadata)
-        )
-        client.send(
-            descriptor_message(
-                client.session_id, correlation_id, metadata, status, archive_id=self._archive_id
-            )
-        )
-
-    def create_mirror(
-        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
-    ) -> Task[None]:
-        """Add a ledger that another archive creates, and send the state of this archive.
-
-        Raises:
-            LedgerExistsError: this archive has the ledger already.
-            LedgerError: this archive has another ledger with this id.
-        """
-        ledger = theirs.ledger
-        new = replace(theirs, replica=theirs.replica.create())
-        try:
-            known = yield from self._worker.get(ledger)
-        except UnknownLedgerError:
-            yield from self._worker.add(new)
-        else:
-            check_same(known, theirs)
-            if not self._is_creation(known, theirs):
-                raise LedgerExistsError(
-                    f"the mirror has ledger {ledger} already: choose another id, or delete it in"
-                    " the mirror's archive",
-                    ledger,
-                )
-        yield from self.send_state(client, correlation_id, theirs)
-
-    def discard_mirror(
-        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
-    ) -> Task[None]:
-        """Remove a ledger that another archive has begun to create; send the state then."""
-        with suppress(UnknownLedgerError):
-            known = yield from self._worker.get(theirs.ledger)
-            if self._is_creation(known, theirs):
-                yield from self._worker.remove(known)
-        yield from self.send_state(client, correlation_id, theirs)
-
-    @staticmethod
-    def _is_creation(known: LedgerMetadata, theirs: LedgerMetadata) -> bool:
-        """Whether a ledger is here by the same creation, and nothing has followed."""
-        replica = known.replica
-        return (
-            replica.promised == theirs.replica.promised
-            and replica.adopted == NO_EPOCH
-            and known.recording_id == NULL_VALUE
-        )
-
-    def send_settled_state(
-        self, client: ControlSession, correlation_id: int, theirs: LedgerMetadata
-    ) -> Task[None]:
-        """Send the state of this archive once its log has stopped, and is on storage."""
-        metadata = yield from self._worker.get(theirs.ledger)
-        while self._recordings.writer(theirs.ledger) is not None:
-            yield Pause()
-        if metadata.recording_id != NULL_VALUE:
-            yield from self._recordings.await_durable_end(metadata)
-        yield from self.send_state(client, correlation_id, theirs)
-
-    def follow(
-        self,
-        client: ControlSession,
-        correlation_id: int,
-        theirs: LedgerMetadata,
-        source: MirrorSource,
-    ) -> Task[int]:
-        """Replicate a ledger that another archive leads; return the recording once it has begun."""
-        recording_id = yield from self._followers.follow(theirs, source)
-        self._followers.attach(theirs.ledger, client, correlation_id)
-        return recording_id
-
-    def adopt(self, theirs: LedgerMetadata, position: int, *, is_closed: bool) -> Task[int]:
-        """Store that this archive has the log of the leader up to a position, bytes.
-
-        Returns:
-            Up to where it is on storage, bytes.
-        """
-        metadata = yield from self._worker.get(theirs.ledger)
-        return (
-            yield from self._followers.adopt(
-                metadata, theirs.replica, position, is_closed=is_closed
-            )
-        )
 
     # ---- steps of requests --------------------------------------------------------------------
 
-    def _lead(self, metadata: LedgerMetadata, *, may_fence: bool) -> Task[LedgerMetadata]:
+    def _lead(
+        self, ledger: Ledger, metadata: LedgerMetadata, *, may_fence: bool
+    ) -> Task[LedgerMetadata]:
         """Lead a ledger without a writer here, so that it can have one; return its metadata then.
 
         Args:
             may_fence: whether to take it over from another archive that leads it.
         """
-        ledger = metadata.ledger
-        closed = LedgerClosedError(f"ledger {ledger} is closed: create another one", ledger)
+        closed = LedgerClosedError(
+            f"ledger {ledger.id} is closed: create another one", ledger.id
+        )
         if metadata.is_closed:
             raise closed
-        yield from self._recordings.await_live_or_durable(metadata)
-        if self._recordings.writer(ledger) is not None or not metadata.mirrors:
+        yield from ledger.log.await_live_or_durable(metadata)
+        if ledger.log.writer is not None or not metadata.mirrors:
             # With mirrors it may follow another leader, which it fences.
-            self._recordings.check_no_writer(metadata)
-        metadata = yield from self._leader.lead(metadata, may_fence=may_fence)
+            ledger.log.check_no_writer(metadata)
+        metadata = yield from self._leader.lead(ledger, metadata, may_fence=may_fence)
         if metadata.is_closed:
             raise closed
         return metadata
 
-    def _own_status(self, metadata: LedgerMetadata) -> Task[LedgerStatus]:
-        """Return the status of this archive's recording, which has stopped and is on storage."""
-        if metadata.recording_id == NULL_VALUE:
-            return LedgerStatus.of_metadata(metadata)
-        yield from self._recordings.await_durable_end(metadata)
-        positions = self._recordings.positions(metadata)
-        return (yield from self._recordings.find_entries(metadata, positions))
-
     def _begin(
-        self, writer: WriterRecording, metadata: LedgerMetadata, before: LedgerStatus
+        self,
+        ledger: Ledger,
+        writer: WriterRecording,
+        metadata: LedgerMetadata,
+        before: LedgerStatus,
     ) -> Task[LedgerStatus]:
         """Store which recording a writer has; return the status of the ledger with it.
 
@@ -604,70 +473,22 @@ class LedgerService:
         """
         recording_id = writer.recording_id
         if metadata.recording_id == NULL_VALUE:
-            start = self._recordings.start_position(recording_id)
+            start = ledger.log.start_position(recording_id)
             before = replace(before, recorded_position=start, confirmed_position=start)
             # Before the mirrors are waited for: without them the ledger has an empty recording.
             yield from self._worker.set_recording(metadata, recording_id)
-        yield from self._leader.start(writer)
-        session = self._recordings.session(recording_id)
+        try:
+            yield from ledger.role.start(writer)
+        except Exception:
+            yield from ledger.log.stop_writer(writer)
+            raise
+        session = ledger.log.session(recording_id)
         if session is None:
             raise LedgerError(
-                f"the writer of ledger {metadata.ledger} is gone:"
-                f" {writer.failure or 'it has stopped'}",
-                metadata.ledger,
+                f"the writer of ledger {ledger.id} is gone: {writer.failure or 'it has stopped'}",
+                ledger.id,
             )
-        return self._leader.with_quorum(metadata.ledger, before.with_writer(session))
-
-    def _close(self, metadata: LedgerMetadata) -> Task[int]:
-        """Stop the writer of a ledger, sync and close it; return its last entry id."""
-        if metadata.is_closed and (not metadata.mirrors or metadata.replica.is_decided):
-            return metadata.last_entry_id
-        ledger = metadata.ledger
-        if self._leader.leads(ledger):
-            self._leader.hold(ledger)
-        else:
-            metadata = yield from self._leader.lead(metadata, serves=False)
-            if metadata.replica.is_decided:
-                return metadata.last_entry_id
-        writer = self._recordings.writer(ledger)
-        if writer is not None:
-            yield from self._recordings.stop_writer(writer)
-        if metadata.recording_id != NULL_VALUE:
-            yield from self._recordings.await_durable_end(metadata)
-        yield from self._leader.await_end(metadata, self._recordings.end(metadata))
-        end = yield from self._recordings.close(metadata)
-        yield from self._leader.close_mirrors(metadata)
-        return end.entry_id
-
-    def _status(self, metadata: LedgerMetadata, *, with_entries: bool = True) -> Task[LedgerStatus]:
-        """Return positions that hold now, and the entries that end there."""
-        if metadata.is_closed or metadata.recording_id == NULL_VALUE:
-            return LedgerStatus.of_metadata(metadata)
-        if self._leader.finds_confirmed(metadata):
-            yield from self.requests.lock(metadata.ledger)
-            try:
-                metadata = yield from self._worker.get(metadata.ledger)
-                if self._leader.finds_confirmed(metadata):
-                    yield from self._leader.find_confirmed(metadata)
-            finally:
-                self.requests.unlock(metadata.ledger)
-            metadata = yield from self._recordings.metadata(metadata.ledger)
-            if metadata.is_closed:
-                return LedgerStatus.of_metadata(metadata)
-        yield from self._recordings.await_live_or_durable(metadata)
-        positions = self._positions(metadata)
-        if self._leader.is_unknown(metadata):
-            # The end of the recording may be in no other archive.
-            carried = yield from self._recordings.confirmed_end(metadata)
-            positions = replace(positions, confirmed_position=carried)
-        if not with_entries:
-            return positions
-        return (yield from self._recordings.find_entries(metadata, positions))
-
-    def _positions(self, metadata: LedgerMetadata) -> LedgerStatus:
-        """Return the positions that are known without reading files."""
-        positions = self._recordings.positions(metadata)
-        return self._leader.with_quorum(metadata.ledger, positions)
+        return ledger.role.status(before.with_writer(session))
 
 
 def _login(secret_file: Path) -> Login:

@@ -10,8 +10,8 @@ from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.features.ledger.entry_lookup import EntryMark
+    from aerotape.archive.features.ledger.ledger import Damage
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
-    from aerotape.archive.features.ledger.mirrors.repair import Damage
     from aerotape.archive.recording.recording_session import RecordingSession
     from aerotape.client.ledger.requests import LedgerMirror
 

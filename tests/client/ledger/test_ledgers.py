@@ -16,7 +16,7 @@ from support.daemon.recording import wait_until
 import aerotape
 from aerotape import ConfigurationError, LedgerError, QualifiedId
 from aerotape.archive.features.ledger.entry_lookup import LedgerRecording
-from aerotape.archive.features.ledger.ledger_recordings import LedgerRecordings
+from aerotape.archive.features.ledger.log import Log
 from aerotape.archive.features.ledger.metadata import LedgerMetadata
 from aerotape.client.ledger import writing
 from aerotape.counter_keys import CounterType
@@ -112,15 +112,15 @@ def test_a_writer_is_fenced_before_the_ledger_is_closed(
 
     Only `flush` may return, if all that was added before the fence was acknowledged.
     """
-    await_durable_end = LedgerRecordings.await_durable_end
+    await_durable_end = Log.await_durable_end
 
     def settle_late(
-        self: LedgerRecordings, metadata: LedgerMetadata
+        self: Log, metadata: LedgerMetadata
     ) -> Generator[Wait, None, LedgerRecording]:
         yield Pause(1_000_000_000)
         return (yield from await_durable_end(self, metadata))
 
-    monkeypatch.setattr(LedgerRecordings, "await_durable_end", settle_late)
+    monkeypatch.setattr(Log, "await_durable_end", settle_late)
     writer = client.create_ledger(kind)  # type: ignore[arg-type]
     assert writer.add(b"first") == 0
     with ThreadPoolExecutor(1) as threads:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.features.ledger.boot import boot_id
 from aerotape.archive.features.ledger.metadata import fenced
+from aerotape.archive.features.ledger.mirrors.leading import Leading
 from aerotape.archive.features.ledger.mirrors.members import Members
 from aerotape.archive.features.ledger.protocol.election import (
     Adopt,
@@ -24,6 +25,7 @@ from aerotape.archive.features.ledger.protocol.election import (
     Refused,
 )
 from aerotape.archive.features.ledger.protocol.replica import MemberState, MirrorStep
+from aerotape.archive.features.ledger.role import Idle
 from aerotape.errors import (
     AerotapeError,
     ConfigurationError,
@@ -35,11 +37,11 @@ from aerotape.protocol import NULL_VALUE
 from aerotape.waiting import Pause
 
 if TYPE_CHECKING:
-    from aerotape.archive.features.ledger.ledger_recordings import LedgerRecordings
+    from aerotape.archive.features.ledger.ledger import Ledger
     from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
     from aerotape.archive.features.ledger.mirrors.follower import Followers
-    from aerotape.archive.features.ledger.mirrors.members import Opening
+    from aerotape.archive.features.ledger.mirrors.leading import Connecting
     from aerotape.archive.features.ledger.protocol.replica import Epoch
     from aerotape.qualified_id import QualifiedId
     from aerotape.waiting import Task
@@ -54,57 +56,43 @@ class Elections:
     def __init__(
         self,
         *,
-        recordings: LedgerRecordings,
         worker: LedgerWorker,
         followers: Followers,
-        opening: Opening,
+        connecting: Connecting,
         own_channel: str | None,
-        own_stream_id: int,
-        archive_id: int,
     ) -> None:
-        """Create it without an election.
+        """Create it.
 
         Args:
-            opening: returns the task that connects to a member.
             own_channel: by which members connect to this archive; None: they cannot.
-            archive_id: of this archive.
         """
-        self._recordings = recordings
         self._worker = worker
         self._followers = followers
-        self._members = Members(opening)
+        self._members = Members(connecting.opening)
+        self._connecting = connecting
         self._own_channel = own_channel
-        self._own_stream_id = own_stream_id
-        self._archive_id = archive_id
-        # Those in progress.
-        self._elections: dict[QualifiedId, Election] = {}
-
-    def depose(self, ledger: QualifiedId) -> None:
-        """End an election in progress: this archive has promised a higher epoch."""
-        election = self._elections.get(ledger)
-        if election is not None:
-            election.fence()
-            self._followers.stop(ledger)
 
     def lead(
         self,
+        ledger: Ledger,
         metadata: LedgerMetadata,
         timeout_ns: int,
         *,
         may_fence: bool = True,
         serves: bool = True,
-    ) -> Task[tuple[LedgerMetadata, frozenset[str]]]:
-        """Take over the log of a ledger in a new epoch, while nothing else changes the ledger.
+    ) -> Task[tuple[Leading, frozenset[str]]]:
+        """Take over the log of a ledger in a new epoch.
 
         Args:
+            ledger: that no other task changes.
             metadata: of the ledger, which has no writer here.
             timeout_ns: how long members may take to respond.
             may_fence: whether to take it over from a leader that is active.
             serves: whether to serve a writer; to close the ledger, fewer members do.
 
         Returns:
-            The metadata afterwards, and the members that have elected this archive. The ledger is
-            closed if its log was.
+            The role, with the metadata afterwards, and the members that have elected this archive.
+            The ledger is closed if its log was.
 
         Raises:
             LedgerError: too few members respond; nothing has changed.
@@ -113,12 +101,11 @@ class Elections:
             ConfigurationError: members cannot reach this archive.
             ArchiveError: the log cannot be copied.
         """
-        ledger = metadata.ledger
         # Others may reach a mirror by another channel than it has in its own configuration.
-        own_channel = metadata.replica.own or self.own_channel(ledger)
+        own_channel = metadata.replica.own or self.own_channel(ledger.id)
         metadata = replace(metadata, replica=metadata.replica.named(own_channel))
         election = Election(
-            self._own_state(metadata), metadata.quorums, serves=serves, may_fence=may_fence
+            self._own_state(ledger, metadata), metadata.quorums, serves=serves, may_fence=may_fence
         )
         problems: dict[str, AerotapeError] = {}
         with self._election(ledger, election):
@@ -130,23 +117,26 @@ class Elections:
                         )
                     case Promise(epoch, members):
                         if metadata.replica.promised != epoch:
-                            metadata = yield from self._promise(metadata, epoch)
-                            election.promise(self._own_state(metadata))
+                            metadata = yield from self._promise(ledger, metadata, epoch)
+                            election.promise(self._own_state(ledger, metadata))
                         yield from self._ask(
                             election, metadata, MirrorStep.PROMISE, members, timeout_ns, problems
                         )
                     case Copy(source):
                         metadata = yield from self._followers.take_over(
-                            metadata, source, self._own_stream_id
+                            ledger, metadata, source, self._connecting.control_stream_id
                         )
                         election.copied()
                     case Adopt(replica, is_closed, electors):
                         replica = replace(replica, boot=boot_id())
-                        yield from self._recordings.store_replica(
-                            metadata, replica, is_closed=is_closed
-                        )
-                        metadata = yield from self._worker.get(ledger)
-                        return metadata, electors
+                        yield from ledger.log.store_replica(metadata, replica, is_closed=is_closed)
+                        metadata = yield from ledger.stored()
+                        confirmed = yield from ledger.log.confirmed_end(metadata)
+                        if election.is_fenced:
+                            raise fenced(ledger.id, metadata.replica.promised)
+                        leading = Leading(ledger, metadata, confirmed, self._connecting)
+                        ledger.become(leading)
+                        return leading, electors
                     case Refused() as refused:
                         raise self._error(metadata, refused, problems)
 
@@ -162,23 +152,26 @@ class Elections:
 
     # ---- steps --------------------------------------------------------------------------------
 
+    @staticmethod
     @contextmanager
-    def _election(self, ledger: QualifiedId, election: Election) -> Iterator[None]:
-        self._elections[ledger] = election
+    def _election(ledger: Ledger, election: Election) -> Iterator[None]:
+        ledger.election = election
         try:
             yield
         finally:
-            del self._elections[ledger]
+            ledger.election = None
 
-    def _promise(self, metadata: LedgerMetadata, epoch: Epoch) -> Task[LedgerMetadata]:
+    def _promise(
+        self, ledger: Ledger, metadata: LedgerMetadata, epoch: Epoch
+    ) -> Task[LedgerMetadata]:
         """Promise an epoch here; return the metadata once the log of this archive has stopped."""
-        ledger = metadata.ledger
-        stored = yield from self._worker.promise(ledger, epoch, metadata.replica.own)
+        stored = yield from self._worker.promise(ledger.id, epoch, metadata.replica.own)
         if stored.promised != epoch:
-            raise fenced(ledger, stored.promised)
-        self._followers.stop(ledger)
+            raise fenced(ledger.id, stored.promised)
+        ledger.become(Idle())
+        yield from ledger.await_ended()
         if metadata.recording_id != NULL_VALUE:
-            yield from self._recordings.await_durable_end(metadata)
+            yield from ledger.log.await_durable_end(metadata)
         return replace(metadata, replica=stored)
 
     @staticmethod
@@ -212,13 +205,13 @@ class Elections:
             ledger,
         )
 
-    def _own_state(self, metadata: LedgerMetadata) -> MemberState:
+    def _own_state(self, ledger: Ledger, metadata: LedgerMetadata) -> MemberState:
         return MemberState(
             replace(metadata.replica, forgets=metadata.may_have_forgotten),
-            self._recordings.end(metadata),
+            ledger.log.end(metadata),
             metadata.is_closed,
-            self._recordings.session(metadata.recording_id) is not None,
-            archive_id=self._archive_id,
+            ledger.log.session(metadata.recording_id) is not None,
+            archive_id=self._connecting.archive_id,
             recording_id=metadata.recording_id,
         )
 

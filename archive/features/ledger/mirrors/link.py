@@ -27,6 +27,7 @@ from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.waiting import Pause, Running, Task
 
 if TYPE_CHECKING:
+    from aerotape.archive.features.ledger.mirrors.leading import Goal
     from aerotape.archive.features.ledger.protocol.replica import Replica
     from aerotape.client.session.client_session import ClientSession
     from aerotape.qualified_id import QualifiedId
@@ -49,10 +50,6 @@ class MirrorLink:
         is_fenced: whether it has promised a higher epoch, so that this archive does not lead.
         failure: why not; None before the first failure.
         has_failed: whether it has failed and does not try again.
-        end_position: the end of the leader's recording, once it has stopped; else NULL_POSITION.
-        sync_position: the mirror has to sync up to here; NULL_POSITION: nothing.
-        stays: whether to stay connected once the mirror is at the end.
-        closes: whether the mirror has to close the ledger then.
     """
 
     def __init__(
@@ -60,6 +57,7 @@ class MirrorLink:
         channel: str,
         ledger: QualifiedId,
         kind: LedgerType,
+        goal: Goal,
         *,
         opening: Callable[[], Task[ClientSession]],
         replica: Callable[[], Replica],
@@ -70,6 +68,7 @@ class MirrorLink:
         """Create a link; the first `do_work` connects.
 
         Args:
+            goal: of all mirrors of the ledger.
             opening: returns the task that opens a session with the mirror.
             replica: returns what this archive has stored.
             archive_ids: returns the ids of the other members' archives, as far as they are known.
@@ -83,8 +82,7 @@ class MirrorLink:
         self._attach_id = NULL_VALUE
         self.failure: str | None = None
         self.has_failed = False
-        self.end_position = self.sync_position = NULL_POSITION
-        self.stays = self.closes = False
+        self._goal = goal
         self._ledger = ledger
         # Only VD_JOURNAL has recorded positions that are not synced.
         self._is_volatile = kind is LedgerType.VD_JOURNAL
@@ -103,7 +101,7 @@ class MirrorLink:
     @property
     def is_at_end(self) -> bool:
         """Whether the mirror has all of a recording that has stopped on its storage."""
-        return NULL_POSITION < self.end_position <= self.report.confirmed
+        return NULL_POSITION < self._goal.end_position <= self.report.confirmed
 
     @property
     def status(self) -> LedgerMirror:
@@ -156,19 +154,21 @@ class MirrorLink:
             if begin > 0:
                 yield from self._await_more(session, reach, begin - 1)
             # A ledger that is being closed is closed at once: it must not be open where it counts.
-            step = MirrorStep.CLOSE if self.closes else MirrorStep.ADOPT
-            yield from self._adopt(session, step, self.end_position if self.closes else begin)
-            self.report.has_closed = self.closes
+            if closes := self._goal.closes:
+                yield from self._adopt(session, MirrorStep.CLOSE, self._goal.end_position)
+            else:
+                yield from self._adopt(session, MirrorStep.ADOPT, begin)
+            self.report.has_closed = closes
             self.failure = None
             yield from self._follow(session, begin)
             is_decided = False
-            while (self.stays or self.closes) and not is_decided:
+            while (self._goal.stays or self._goal.closes) and not is_decided:
                 session.service(what="mirror a ledger")
-                if self.closes and not self.report.has_closed:
-                    yield from self._adopt(session, MirrorStep.CLOSE, self.end_position)
+                if self._goal.closes and not self.report.has_closed:
+                    yield from self._adopt(session, MirrorStep.CLOSE, self._goal.end_position)
                     self.report.has_closed = True
                 if self.report.has_closed and self._replica().is_decided:
-                    yield from self._adopt(session, MirrorStep.CLOSE, self.end_position)
+                    yield from self._adopt(session, MirrorStep.CLOSE, self._goal.end_position)
                     is_decided = True
                 yield Pause()
         finally:
@@ -209,7 +209,7 @@ class MirrorLink:
                     wait.advance()
                 now_ns = time.monotonic_ns()
                 if (
-                    self.report.confirmed < self.sync_position <= self.report.recorded
+                    self.report.confirmed < self._goal.sync_position <= self.report.recorded
                     and now_ns - synced_ns > _SYNC_AGAIN_NS
                 ):
                     synced_ns = now_ns

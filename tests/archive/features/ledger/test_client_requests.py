@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from support.daemon.control_rig import RawClient
+from support.ledger.bare import bare_ledger
 
 import aerotape
 from aerotape import QualifiedId, _native
@@ -36,7 +37,8 @@ class Rig:
 
     def __init__(self, archive_dir: Path) -> None:
         self.worker = LedgerWorker(archive_dir, lambda: None, lambda text: None)
-        self.requests = ClientRequests(self.worker, cast(ErrorLog, None))
+        self.requests = ClientRequests(cast(ErrorLog, None))
+        self.ledger = bare_ledger(LEDGER)
         self.log: list[str] = []
 
     def begin(self, session: Session, task: Task[None], **options: Any) -> None:
@@ -77,7 +79,7 @@ def test_a_session_has_a_limit(rig: Rig) -> None:
     ended = threading.Event()
     rig.begin(greedy, rig.wait("first", ended.is_set))
     for _ in range(MAX_REQUESTS - 1):
-        rig.begin(greedy, rig.wait("wait"), changes=LEDGER)
+        rig.begin(greedy, rig.wait("wait"), changes=rig.ledger)
     with pytest.raises(ArchiveError, match="1000 requests for ledgers are in progress in this"):
         rig.begin(greedy, rig.wait("wait"))
     rig.begin(other, rig.wait("wait"))
@@ -105,9 +107,9 @@ def test_requests_end_with_their_session(rig: Rig) -> None:
     session, other = Session(), Session()
     ended = threading.Event()
     rig.begin(session, rig.wait("reading"))
-    rig.begin(session, rig.wait("changing", ended.is_set), changes=LEDGER)
-    rig.begin(session, rig.wait("queued"), changes=LEDGER)
-    rig.begin(other, rig.wait("other", ended.is_set), changes=LEDGER)
+    rig.begin(session, rig.wait("changing", ended.is_set), changes=rig.ledger)
+    rig.begin(session, rig.wait("queued"), changes=rig.ledger)
+    rig.begin(other, rig.wait("other", ended.is_set), changes=rig.ledger)
     session.is_done = True
     rig.requests.do_work()
     assert rig.log == ["reading cancelled"], "the queued one has not begun"

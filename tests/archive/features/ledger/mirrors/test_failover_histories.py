@@ -1,7 +1,8 @@
 """Random histories of a ledger whose leader changes: archives are killed, frozen and put back.
 
-What is checked is what the model of the protocol promises: an entry that was acknowledged is in the
-log of each later leader, in its place, and in what a recovery finds.
+They also lose their directories, or a bit of an entry. What is checked is what the model of the
+protocol promises: an entry that was acknowledged is in the log of each later leader, in its place,
+and in what a recovery finds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 from support.daemon.control_rig import await_true
 from support.daemon.mirrored import Three, cut, running
 
+from aerotape.catalog.segment_files import list_segment_files
 from aerotape.client.blocking.ledgers import LedgerWriter
 from aerotape.errors import AerotapeError, ArchiveError
 
@@ -32,12 +34,16 @@ class History:
     Attributes:
         acknowledged: payloads of the entries that were acknowledged, by their ids.
         down: the archive that does not run, and whether it may have lost entries.
+        empty: the archive that has an empty directory; it is not the next leader.
+        damaged: ids of the entries that were damaged, each in one archive.
     """
 
     def __init__(self, three: Three, kind: str, draw: random.Random, backups: Path) -> None:
         self.three, self.draw, self.backups = three, draw, backups
         self.acknowledged: dict[int, bytes] = {}
         self.down: tuple[int, bool] | None = None
+        self.empty: int | None = None
+        self.damaged: set[int] = set()
         self.saved: dict[int, Path] = {}
         self.members = [0, 1, 2]
         self.exits = ExitStack()
@@ -72,7 +78,8 @@ class History:
         """Continue the ledger in an archive that runs, maybe in another one than before."""
         if self.down is not None and not self.is_durable:
             return  # a VD_JOURNAL ledger needs all of its archives for a writer
-        running = [each for each in self.members if self.down is None or each != self.down[0]]
+        down = None if self.down is None else self.down[0]
+        running = [each for each in self.members if each not in (down, self.empty)]
         with contextlib.suppress(AerotapeError):
             self.exits.close()
         self.leader = self.draw.choice(running)
@@ -110,14 +117,19 @@ class History:
     # ---- failures -------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """End one archive, maybe with the power; or put its directory back to an older state."""
+        """End one archive, maybe with the power; or put its directory back to an older state.
+
+        Or it loses its directory, or a bit of an entry.
+        """
         self.come_back()
         index = self.draw.choice(self.members)
         directory = self.three.archives[index].archive_dir
+        how = self.draw.choice(("killed", "cut", "put back", "saved", "emptied", "damaged"))
+        if how == "damaged":
+            self.await_all()
         with self.three.client(index) as client:
             found = client.ledger_info(self.ledger)
         self.three.kill(index)
-        how = self.draw.choice(("killed", "cut", "put back", "saved"))
         if how == "cut":
             cut(directory, found.recording_id, found.confirmed_position)
         if how == "put back" and index in self.saved:
@@ -127,6 +139,11 @@ class History:
             self.saved[index] = self.backups / str(index)
             shutil.rmtree(self.saved[index], ignore_errors=True)
             shutil.copytree(directory, self.saved[index])
+        if how == "emptied":
+            shutil.rmtree(directory)
+            self.empty = index
+        if how == "damaged":
+            self.damage(index, found.recording_id)
         # After a power cut a VD_JOURNAL ledger knows it by the id of the machine's run.
         self.down = index, how == "put back" or (how == "cut" and not self.is_durable)
         if index == self.leader:
@@ -137,11 +154,44 @@ class History:
         if self.down is None:
             return
         index, has_lost = self.down
-        self.three.restart(index, RESTORED if has_lost else None)
+        if self.empty is None:
+            self.three.restart(index, RESTORED if has_lost else None)
+        else:
+            self.three.archives[index] = self.three.start(index)
         self.down = None
         self.lead()
         least = self.three.info(self.leader, self.ledger).recorded_position
         await_true(lambda: self.has(index, least))
+        self.empty = None
+
+    def await_all(self) -> None:
+        """Wait until all members have all entries: the damage of one is not that of a copy."""
+        if self.writer is None:
+            self.lead()
+        least = self.three.info(self.leader, self.ledger).recorded_position
+        mirrors = [index for index in self.members if index != self.leader]
+        await_true(lambda: all(self.has(index, least) for index in mirrors))
+
+    def damage(self, index: int, recording_id: int) -> None:
+        """Flip a bit of an acknowledged entry in an archive, which is stopped."""
+        sound = [
+            entry_id
+            for entry_id, sent in self.acknowledged.items()
+            if len(sent) >= 10 and entry_id not in self.damaged
+        ]
+        if not sound:
+            return
+        entry_id = self.draw.choice(sound)
+        self.damaged.add(entry_id)
+        begin = self.acknowledged[entry_id][:100]
+        for segment in list_segment_files(self.three.archives[index].archive_dir, recording_id):
+            content = segment.path.read_bytes()
+            if (at := content.find(begin)) >= 0:
+                with segment.path.open("r+b") as file:
+                    file.seek(at + len(begin) - 1)
+                    file.write(bytes([begin[-1] ^ 1]))
+                return
+        raise AssertionError(f"entry {entry_id} is not there")
 
     def has(self, index: int, position: int) -> bool:
         """Whether an archive follows, with all of the log up to a position."""

@@ -93,17 +93,18 @@ def test_nothing_confirmed_is_truncated() -> None:
     followers = Followers(
         cast(Any, None),
         None,
-        cast(Any, SimpleNamespace(await_durable_end=await_durable_end, truncate=truncate)),
         cast(Any, SimpleNamespace(call=call)),
         cast(Any, SimpleNamespace(record=lambda what, error: logged.append(str(error)))),
     )
     first, second = (1, "a"), (2, "b")
+    log = SimpleNamespace(await_durable_end=await_durable_end, truncate=truncate)
+    ledger = cast(Any, SimpleNamespace(id=aerotape.QualifiedId(0, 7), log=log))
     metadata = LedgerMetadata(
-        aerotape.QualifiedId(0, 7), recording_id=3, replica=Replica(history=((first, 0),))
+        ledger.id, recording_id=3, replica=Replica(history=((first, 0),))
     )
 
     def cut(history: tuple[tuple[Epoch, int], ...], end: int) -> None:
-        run(followers._cut(metadata, MemberState(Replica(history=history), end)))
+        run(followers._cut(ledger, metadata, MemberState(Replica(history=history), end)))
 
     for history, end in ((((first, 0), (second, 119)), 200), (((first, 0),), 60), ((), 100)):
         with pytest.raises(LedgerError, match="its leader has lost entries"):
@@ -114,17 +115,3 @@ def test_nothing_confirmed_is_truncated() -> None:
     cut((), 200)
     cut(((first, 0),), 150)
     assert truncated == [130, 120]
-
-
-def test_a_leader_is_answered_until_another_one_is_followed() -> None:
-    """Its waits end with the request by which it is followed: the log may be another one then."""
-    followers = Followers(*cast(Any, (None,) * 5))
-    ledger, leader, other = aerotape.QualifiedId(0, 7), cast(Any, "leader"), cast(Any, "other")
-    followers.attach(ledger, leader, 5)
-    assert followers.is_attached(ledger, leader, 5)
-    assert not followers.is_attached(ledger, leader, 4)
-    assert not followers.is_attached(ledger, other, 5)
-    followers.attach(ledger, other, 5)
-    assert not followers.is_attached(ledger, leader, 5)
-    followers.stop(ledger)
-    assert not followers.is_attached(ledger, other, 5)

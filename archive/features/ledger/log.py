@@ -1,16 +1,17 @@
-"""The recordings of ledgers in this archive: who writes them, how far they are, and their end.
+"""The recording of a ledger in this archive: who writes it, how far it is, and its end.
 
-Positions are those of this archive alone. Which of them a quorum has is up to the leader's part
-(`mirrors/leader.py`).
+Positions are those of this archive alone. Which of them a quorum has is up to the role
+(`mirrors/leading.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from aerotape.archive.features.ledger.alias import ledger_of_channel, mark_closed
+from aerotape.archive.features.ledger.alias import mark_closed
 from aerotape.archive.features.ledger.boot import boot_id
 from aerotape.archive.features.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
@@ -40,78 +41,65 @@ Purge = Callable[[int], "Deletion"]
 Truncate = Callable[[int, int], "Deletion"]
 
 
-class LedgerRecordings:
-    """All recordings of ledgers. For the conductor's thread."""
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """The parts of the archive that the logs of all ledgers use.
 
-    def __init__(
-        self,
-        *,
-        archive_dir: Path,
-        catalog: Catalog,
-        recordings: Recordings,
-        worker: LedgerWorker,
-        purge: Purge,
-        truncate: Truncate,
-        errors: ErrorLog,
-    ) -> None:
-        """Create the service, without any writer.
+    Attributes:
+        purge: removes a recording.
+        truncate: ends a recording at a position.
+    """
 
-        Args:
-            purge: removes a recording.
-            truncate: ends a recording at a position.
-        """
-        self._archive_dir = archive_dir
-        self._catalog = catalog
-        self._recordings = recordings
-        self._worker = worker
-        self._purge = purge
-        self._truncate = truncate
-        self._errors = errors
-        self._writers: dict[QualifiedId, WriterRecording] = {}
-        self._forced: set[int] = set()  # recordings whose stop position is on storage
-        # Those that have not stopped, since they were expected to grow.
-        self._growing: dict[int, QualifiedId] = {}
-        # Where the sound entries end of recordings that a power cut may have torn, until it is cut.
-        self._sound_ends: dict[int, int] = {}
-        # The last confirmed entry that was looked up, by recording.
-        self._marks: dict[int, EntryMark] = {}
+    archive_dir: Path
+    catalog: Catalog
+    recordings: Recordings
+    worker: LedgerWorker
+    purge: Purge
+    truncate: Truncate
+    errors: ErrorLog
+
+
+class Log:
+    """The recording of a ledger in this archive. For the conductor's thread.
+
+    Attributes:
+        writer: of the ledger, while there is one.
+    """
+
+    def __init__(self, ledger: QualifiedId, storage: Storage) -> None:
+        """Create the log, without a writer."""
+        self.ledger = ledger
+        self.writer: WriterRecording | None = None
+        self._storage = storage
+        self._catalog, self._errors = storage.catalog, storage.errors
+        self._recordings, self._worker = storage.recordings, storage.worker
+        # Whether the stop position is on storage.
+        self._is_forced = False
+        # The recording, if it has not stopped since it was expected to grow.
+        self._growing_id = NULL_VALUE
+        # Where the sound entries end, if a power cut may have torn later ones, until it is cut.
+        self._sound_end: int | None = None
+        # The last confirmed entry that was looked up.
+        self._mark: EntryMark | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has a writer, or may grow."""
+        return self.writer is not None or self._growing_id != NULL_VALUE
 
     def do_work(self) -> None:
-        """Remove the writers whose recordings have stopped."""
-        for ledger, writer in list(self._writers.items()):
-            if writer.stop_position is not None:
-                # The recorder has forced it to storage up to there.
-                self._forced.add(writer.recording_id)
-                del self._writers[ledger]
-        for recording_id, ledger in list(self._growing.items()):
-            if self._recordings.session(recording_id) is None:
-                del self._growing[recording_id]
-                if self._catalog.has_recording(recording_id):
-                    self._worker.note_forced(ledger, self._catalog.stop_position(recording_id))
+        """Remove the writer once its recording has stopped."""
+        if self.writer is not None and self.writer.stop_position is not None:
+            # The recorder has forced it to storage up to there.
+            self._is_forced = True
+            self.writer = None
+        recording_id = self._growing_id
+        if recording_id != NULL_VALUE and self._recordings.session(recording_id) is None:
+            self._growing_id = NULL_VALUE
+            if self._catalog.has_recording(recording_id):
+                self._worker.note_forced(self.ledger, self._catalog.stop_position(recording_id))
 
-    # ---- which they are -----------------------------------------------------------------------
-
-    def ledger_of(self, recording_id: int) -> QualifiedId | None:
-        """Return the ledger whose recording this is, None if it is a plain one.
-
-        The metadata decides. Before it was read the alias does: the metadata may be unreadable, or
-        have to be built again from the aliases.
-        """
-        for ledger, writer in self._writers.items():
-            if writer.recording_id == recording_id:
-                return ledger
-        known = self._worker.recordings
-        if known is not None:
-            return known.get(recording_id)
-        found = ledger_of_channel(self._catalog.entry(recording_id).descriptor.original_channel)
-        return None if found is None else found.id
-
-    def metadata(self, ledger: QualifiedId) -> Task[LedgerMetadata]:
-        """Return the metadata of a ledger, with the recording of its writer."""
-        writer = self._writers.get(ledger)
-        if writer is not None and writer.is_active:
-            return writer.metadata
-        return (yield from self._worker.get(ledger))
+    # ---- what it is ---------------------------------------------------------------------------
 
     def session(self, recording_id: int) -> RecordingSession | None:
         """Return the session that records a ledger; None before it has begun and at its end."""
@@ -125,10 +113,10 @@ class LedgerRecordings:
     def recording(self, metadata: LedgerMetadata) -> LedgerRecording:
         """Return the recording of a ledger on disk (LedgerError: it is not in the catalog)."""
         if not self._catalog.has_recording(metadata.recording_id):
-            raise LedgerError.lost_recording(metadata.ledger, metadata.recording_id)
+            raise LedgerError.lost_recording(self.ledger, metadata.recording_id)
         digest_type = metadata.digest_type
         return LedgerRecording(
-            self._archive_dir,
+            self._storage.archive_dir,
             self._catalog.descriptor(metadata.recording_id),
             # Without the password an HMAC cannot be checked.
             None
@@ -138,17 +126,13 @@ class LedgerRecordings:
 
     # ---- writers ------------------------------------------------------------------------------
 
-    def writer(self, ledger: QualifiedId) -> WriterRecording | None:
-        """Return the writer of a ledger."""
-        return self._writers.get(ledger)
-
     def check_no_writer(self, metadata: LedgerMetadata) -> None:
         """Refuse a ledger that has a writer, or that is being mirrored (LedgerInUseError)."""
         if (
-            metadata.ledger in self._writers
+            self.writer is not None
             or self._recordings.session(metadata.recording_id) is not None
         ):
-            raise LedgerInUseError.of_ledger(metadata.ledger)
+            raise LedgerInUseError.of_ledger(self.ledger)
 
     def check_continues(self, metadata: LedgerMetadata, channel: str) -> None:
         """Refuse a stream that does not begin where a recording ends (LedgerFencedError).
@@ -164,13 +148,13 @@ class LedgerRecordings:
         for name in ("init-term-id", "term-id", "term-offset"):
             if uri.get(name) != str(begin[name.replace("-", "_")]):
                 raise LedgerFencedError(
-                    f"ledger {metadata.ledger} was continued by another writer: open it again",
-                    metadata.ledger,
+                    f"ledger {self.ledger} was continued by another writer: open it again",
+                    self.ledger,
                 )
 
-    def check_writer(self, ledger: QualifiedId, client: ControlSession, attach_id: int) -> None:
-        """Refuse a client that is not the writer of a ledger any more (LedgerFencedError)."""
-        writer = self._writers.get(ledger)
+    def check_writer(self, client: ControlSession, attach_id: int) -> None:
+        """Refuse a client that is not the writer of the ledger any more (LedgerFencedError)."""
+        ledger, writer = self.ledger, self.writer
         is_same = (
             writer is not None
             and writer.client is client
@@ -189,15 +173,14 @@ class LedgerRecordings:
         timeout_ns: int,
     ) -> Task[None]:
         """Wait until a writer's stream is recorded; raises as `WriterRecording.record`."""
-        ledger = writer.metadata.ledger
-        self._writers[ledger] = writer
+        self.writer = writer
         try:
             yield from writer.record(
                 self._recordings, stream_id, channel, source_location, timeout_ns
             )
         finally:
             if not writer.is_active:
-                self._writers.pop(ledger, None)
+                self.writer = None
         self.forget_durable_end(writer.metadata)
 
     def stop_writer(self, writer: WriterRecording) -> Task[None]:
@@ -237,11 +220,18 @@ class LedgerRecordings:
         if not self._catalog.has_recording(metadata.recording_id):
             return 0
         end = max(self._catalog.stop_position(metadata.recording_id), 0)
-        return min(end, self._sound_ends.get(metadata.recording_id, end))
+        return end if self._sound_end is None else min(end, self._sound_end)
+
+    def status(self, metadata: LedgerMetadata) -> Task[LedgerStatus]:
+        """Return the status of a recording that has stopped, once it is on storage."""
+        if metadata.recording_id == NULL_VALUE:
+            return LedgerStatus.of_metadata(metadata)
+        yield from self.await_durable_end(metadata)
+        return (yield from self.find_entries(metadata, self.positions(metadata)))
 
     def find_entries(self, metadata: LedgerMetadata, status: LedgerStatus) -> Task[LedgerStatus]:
         """Return a status with the entries that end at its positions."""
-        recording, known = self.recording(metadata), self._marks.get(metadata.recording_id)
+        recording, known = self.recording(metadata), self._mark
         confirmed, recorded = status.confirmed_position, status.recorded_position
         last_confirmed = yield from self._worker.call(
             lambda: recording.last_entry(confirmed, known)
@@ -249,12 +239,12 @@ class LedgerRecordings:
         last_pushed = yield from self._worker.call(
             lambda: recording.last_entry(recorded, last_confirmed)
         )
-        self._marks[metadata.recording_id] = last_confirmed
+        self._mark = last_confirmed
         return status.with_entries(last_pushed, last_confirmed)
 
     def sync(self, metadata: LedgerMetadata) -> Task[int]:
         """Force what is recorded from a writer to storage; return its end (LedgerError)."""
-        ledger, synced = metadata.ledger, Done[int]()
+        ledger, synced = self.ledger, Done[int]()
 
         def on_synced(position: int, failure: str | None) -> None:
             if failure is None:
@@ -277,8 +267,8 @@ class LedgerRecordings:
         archive has lost entries then, or if less is left than it had on storage.
         """
         yield from self._force(metadata)
-        ledger, recording_id = metadata.ledger, metadata.recording_id
-        first_torn_position = self._sound_ends.get(recording_id)
+        ledger, recording_id = self.ledger, metadata.recording_id
+        first_torn_position = self._sound_end
         if first_torn_position is not None:
             end = self._catalog.stop_position(recording_id)
             self._errors.record(
@@ -289,16 +279,16 @@ class LedgerRecordings:
             yield from self._worker.change(lambda store: store.lose(ledger, first_torn_position))
             yield from self._recordings.changes.await_disk()
             self._catalog.set_stop_position(recording_id, first_torn_position)
-            yield from self._worker.call(lambda: force_recording(self._archive_dir, recording_id))
-            self._sound_ends.pop(recording_id, None)
+            yield from self._force_files(recording_id)
+            self._sound_end = None
         return self.recording(metadata)
 
     def _force(self, metadata: LedgerMetadata) -> Task[None]:
         """Wait until a recording has stopped and all of it is on storage; find its sound end."""
-        ledger, recording_id = metadata.ledger, metadata.recording_id
+        ledger, recording_id = self.ledger, metadata.recording_id
         while self._recordings.session(recording_id) is not None:
             yield Pause()
-        if recording_id in self._forced:
+        if self._is_forced:
             return
         recording = self.recording(metadata)
         end = recording.descriptor.stop_position
@@ -310,7 +300,7 @@ class LedgerRecordings:
             first_torn_position = yield from self._worker.call(
                 lambda: recording.first_torn_position(end, forced)
             )
-        yield from self._worker.call(lambda: force_recording(self._archive_dir, recording_id))
+        yield from self._force_files(recording_id)
         if known is not None and end < known.position:
             self._errors.record(
                 "ledger has lost entries",
@@ -322,8 +312,12 @@ class LedgerRecordings:
         elif first_torn_position is None:
             yield from self._worker.change(lambda store: store.set_forced(ledger, end))
         else:
-            self._sound_ends[recording_id] = first_torn_position
-        self._forced.add(recording_id)
+            self._sound_end = first_torn_position
+        self._is_forced = True
+
+    def _force_files(self, recording_id: int) -> Task[None]:
+        archive_dir = self._storage.archive_dir
+        yield from self._worker.call(lambda: force_recording(archive_dir, recording_id))
 
     def await_live_or_durable(self, metadata: LedgerMetadata) -> Task[None]:
         """Wait until a recording, which may begin or end now, is in progress or on storage.
@@ -334,15 +328,15 @@ class LedgerRecordings:
         while recording_id != NULL_VALUE and self.session(recording_id) is None:
             if self._recordings.session(recording_id) is not None:
                 yield Pause()
-            elif recording_id not in self._forced:
+            elif not self._is_forced:
                 yield from self._force(metadata)
             else:
                 return
 
     def forget_durable_end(self, metadata: LedgerMetadata) -> None:
         """Note that a recording continues: its stop position has to be forced again."""
-        self._forced.discard(metadata.recording_id)
-        self._growing[metadata.recording_id] = metadata.ledger
+        self._is_forced = False
+        self._growing_id = metadata.recording_id
 
     def confirmed_end(self, metadata: LedgerMetadata) -> Task[int]:
         """Return the position up to which the entries of a recording confirm it, bytes."""
@@ -369,7 +363,7 @@ class LedgerRecordings:
             LedgerClosedError: a higher epoch has been promised.
             StorageError: it cannot be written.
         """
-        ledger = metadata.ledger
+        ledger = self.ledger
         end = (yield from self.last_entry(metadata)) if is_closed else None
         yield from self._worker.change(
             lambda store: store.set_replica(ledger, replica, end, forced)
@@ -388,7 +382,7 @@ class LedgerRecordings:
     def close(self, metadata: LedgerMetadata) -> Task[EntryMark]:
         """Store that a ledger whose recording has stopped is closed; return its last entry."""
         end = yield from self.last_entry(metadata)
-        yield from self._worker.change(lambda store: store.set_closed(metadata.ledger, end))
+        yield from self._worker.change(lambda store: store.set_closed(self.ledger, end))
         yield from self._recordings.changes.await_disk()
         mark_closed(self._catalog, metadata.recording_id, self._errors)
         return end
@@ -403,23 +397,24 @@ class LedgerRecordings:
             return
         yield from self._recordings.changes.await_disk()
         try:
-            yield from await_future(self._purge(metadata.recording_id).counted)
+            yield from await_future(self._storage.purge(metadata.recording_id).counted)
         except ArchiveError as error:
             raise ArchiveError(
-                f"ledger {metadata.ledger} is not deleted: {error}", error.error_code
+                f"ledger {self.ledger} is not deleted: {error}", error.error_code
             ) from error
+        self._is_forced, self._sound_end, self._mark = False, None, None
 
     def truncate(self, metadata: LedgerMetadata, position: int) -> Task[None]:
         """Truncate the recording of a ledger, and wait until its files are (ArchiveError)."""
-        ledger = metadata.ledger
+        ledger = self.ledger
         # First: less than was on storage would be a loss.
         yield from self._worker.change(lambda store: store.set_forced(ledger, position))
         yield from self._recordings.changes.await_disk()
         try:
-            yield from await_future(self._truncate(metadata.recording_id, position).deleted)
+            yield from await_future(self._storage.truncate(metadata.recording_id, position).deleted)
         except ArchiveError as error:
             raise ArchiveError(
-                f"cannot mirror ledger {metadata.ledger}: {error}", error.error_code
+                f"cannot mirror ledger {self.ledger}: {error}", error.error_code
             ) from error
         finally:
-            self._marks.pop(metadata.recording_id, None)
+            self._mark = None
