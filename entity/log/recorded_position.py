@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from aerotape.counter_keys import CounterType
+from aerotape.counter_keys import CounterType, key_fields
 from aerotape.entity.partition import Partition
 from aerotape.errors import EntityError
 from aerotape.protocol import NULL_POSITION
@@ -80,10 +80,10 @@ class RecordedPosition:
         return self._counter_id is not None and not self._is_counter(self._counter_id)
 
     def _find_counter(self) -> int | None:
-        archive_id = struct.pack("<q", self._client.archive_id)
-        for row in self._counters.rows(self._counter_type):
-            if row[2][:8] == struct.pack("<q", self._recording_id) and archive_id in row[2]:
-                return row[0]
+        own = {"recording_id": self._recording_id, "archive_id": self._client.archive_id}
+        for counter_id, type_id, key, *_ in self._counters.rows(self._counter_type):
+            if own.items() <= key_fields(type_id, key).items():
+                return counter_id
         return None
 
     def _is_counter(self, counter_id: int) -> bool:
