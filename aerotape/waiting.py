@@ -149,24 +149,26 @@ class CounterValue:
     """A value that a counter of the media driver has to reach, or a time that passes.
 
     Attributes:
+        counter: its id and registration id.
+        least: what it has to reach.
         value: of the counter at the end; None: it was freed.
     """
 
-    __slots__ = ("_counter", "_counters", "deadline_ns", "least", "value")
+    __slots__ = ("_counters", "counter", "deadline_ns", "least", "value")
 
     def __init__(
         self, counters: CountersReader, counter: tuple[int, int], least: int, timeout_ns: int
     ) -> None:
         """Wait for the counter with this id and registration id to be at least `least`."""
         self._counters = counters
-        self._counter = counter
+        self.counter = counter
         self.least = least
         self.deadline_ns = time.monotonic_ns() + timeout_ns
         self.value: int | None = None
 
     def take(self, timeout_ns: int) -> None:
         """Read the value, waiting for it in native code for up to `timeout_ns`."""
-        self.value = self._counters.await_value(*self._counter, self.least, timeout_ns)
+        self.value = self._counters.await_value(*self.counter, self.least, timeout_ns)
 
     def is_over(self) -> bool:
         """Read the value once, and return whether it is reached or never will be."""

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar, assert_never, cast
 
+from aerotape.client.counter_waits import CounterWaits
 from aerotape.client.queries import Pages
 from aerotape.client.session.client_session import ClientSession
 from aerotape.client.session.exchange import exchange
@@ -47,6 +48,7 @@ class AsyncRequests:
     def __init__(self, session: ClientSession, idle_interval_ns: int) -> None:
         self._session = session
         self._loop = asyncio.get_running_loop()
+        self._counter_waits = CounterWaits(self._loop)
         self._waiting: dict[asyncio.Future[None], Responses] = {}
         waiting = self._waiting
         # Not methods: neither the session nor the thread may keep an unreferenced client alive.
@@ -83,7 +85,9 @@ class AsyncRequests:
                 # Before the poll: other tasks run, and a cancellation loses no polled message.
                 await asyncio.sleep(0)
                 await _poll(wait)
-            case CounterValue() | Until() | Attempt() | Done():
+            case CounterValue():
+                await self._counter_waits.wait(wait)
+            case Until() | Attempt() | Done():
                 await _poll(wait)
             case _:
                 assert_never(wait)
