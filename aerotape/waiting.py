@@ -233,6 +233,40 @@ class Attempt(Generic[T]):
         return True
 
 
+class Blocking(Generic[T]):
+    """A call that may block for long, of a library that has no other form of it.
+
+    A runner that must not block makes it in another thread, which a cancellation does not end.
+
+    Attributes:
+        value: what it has returned.
+        every_ns: between two looks, where nothing else decides.
+    """
+
+    __slots__ = ("_call", "_future", "value")
+
+    every_ns: Final = SOON_NS
+    value: T
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        """Call a function once, when this is awaited."""
+        self._call = call
+        self._future: Future[T] | None = None
+
+    def take(self) -> None:
+        """Call."""
+        self.value = self._call()
+
+    def is_over(self) -> bool:
+        """Begin the call in a thread, and return whether it has ended; raises what it raises."""
+        if self._future is None:
+            self._future = begin_in_thread(self._call, "aerotape blocking call")
+        if self._future.done():
+            self.value = self._future.result()
+            return True
+        return False
+
+
 class Done(Generic[T]):
     """The end of work that other code of the same thread continues and reports, once.
 
@@ -266,8 +300,22 @@ class Done(Generic[T]):
         return self._is_over
 
 
-Wait = Pause | Responses | Fragments | CounterValue | Until[Any] | Attempt[Any] | Done[Any]
+Wait = (
+    Pause
+    | Responses
+    | Fragments
+    | CounterValue
+    | Until[Any]
+    | Attempt[Any]
+    | Blocking[Any]
+    | Done[Any]
+)
 Task = Generator[Wait, None, T]
+
+
+def pause(duration_ns: int) -> Task[None]:
+    """Wait for a time."""
+    yield Pause(duration_ns)
 
 
 def begin_in_thread(work: Callable[[], T], name: str) -> Future[T]:
@@ -325,6 +373,8 @@ def _block(wait: Wait) -> None:
             wait.block()
         case Attempt():
             wait.take(wait.timeout_ns)
+        case Blocking():
+            wait.take()
         case Pause():
             time.sleep(max(wait.deadline_ns - time.monotonic_ns(), 0) / 1e9)
         case Until() | Done():

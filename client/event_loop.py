@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar, assert_never, cast
 
@@ -23,6 +23,7 @@ from aerotape.context import AsyncClosing, Opening
 from aerotape.message import Message
 from aerotape.waiting import (
     Attempt,
+    Blocking,
     CounterValue,
     Done,
     Fragments,
@@ -87,6 +88,8 @@ class AsyncRequests:
                 await _poll(wait)
             case CounterValue():
                 await self._counter_waits.wait(wait)
+            case Blocking():
+                await asyncio.to_thread(wait.take)
             case Until() | Attempt() | Done():
                 await _poll(wait)
             case _:
@@ -122,7 +125,7 @@ class AsyncRequests:
 
     async def _iterate(
         self, task: Task[T], iterate: Callable[[T], AsyncIterator[D]]
-    ) -> AsyncIterator[D]:
+    ) -> AsyncGenerator[D, None]:
         """Run a task, and iterate over what a function makes of its result."""
         async with contextlib.aclosing(iterate(await self._run(task))) as found:  # type: ignore[type-var]
             async for each in found:

@@ -1,10 +1,10 @@
-"""Generate the blocking client from the asyncio client.
+"""Generate the blocking client and entities from those for asyncio.
 
     python -m aerotape.client.generate
 
 Both have the same methods: the modules in `asynchronous/` are the source, those in `blocking/` are
 generated from them, by removing `async` and `await` and by renaming. What differs otherwise is in
-the base classes, `AsyncRequests` and `BlockingRequests`. Needs ruff, which sorts the imports.
+`AsyncRequests` and `BlockingRequests`, which perform requests. Needs ruff, which sorts the imports.
 
 The places to change are found in the syntax tree and in the tokens, so comments and layout stay.
 Of texts only docstrings are changed: their examples as code, in their prose only names.
@@ -24,11 +24,13 @@ from pathlib import Path
 from tokenize import NAME, STRING, generate_tokens
 from typing import Final, NamedTuple
 
-_HERE: Final = Path(__file__).parent
-SOURCES: Final = sorted(
-    path for path in (_HERE / "asynchronous").glob("*.py") if path.name != "__init__.py"
-)
-TARGETS: Final = _HERE / "blocking"
+_ROOMS: Final = (Path(__file__).parent, Path(__file__).parents[1] / "entity")
+SOURCES: Final = [
+    path
+    for room in _ROOMS
+    for path in sorted((room / "asynchronous").glob("*.py"))
+    if path.name != "__init__.py"
+]
 
 _NAMES: Final = {
     "AsyncRequests": "BlockingRequests",
@@ -94,6 +96,9 @@ def blocking_code(text: str) -> str:
             case ast.Subscript(value=ast.Name(id=name)) if name in _WRAPPERS:
                 (begin, end), (inner, inner_end) = map(places.range_of, (node, node.slice))
                 edits += _Edit(begin, inner), _Edit(inner_end, end)
+            case ast.Subscript(value=ast.Name(id="AsyncGenerator")):
+                end = places.range_of(node.slice)[1]
+                edits.append(_Edit(end, end, ", None"))
             case ast.Expr(value=ast.Constant(value=str())):
                 docstrings.add(places.range_of(node)[0])
     replaced = list(edits)
@@ -154,8 +159,13 @@ def _prose(text: str) -> str:
     return _ASYNC_CLASS.sub("", text)
 
 
-def blocking_source(path: Path) -> str:
+def target(path: Path) -> Path:
     """Return the blocking module of an asyncio module."""
+    return path.parents[1] / "blocking" / path.name
+
+
+def blocking_source(path: Path) -> str:
+    """Return the text of the blocking module of an asyncio module."""
     command = "python -m aerotape.client.generate"
     text = (
         f"# Generated from asynchronous/{path.name}: do not edit.\n# Regenerate: {command}\n"
@@ -163,7 +173,7 @@ def blocking_source(path: Path) -> str:
     )
     for arguments in (["check", "--fix", "--select", "I"], ["format"]):
         command_line = [sys.executable, "-m", "ruff", *arguments, "--quiet"]
-        command_line += ["--stdin-filename", str(TARGETS / path.name), "-"]
+        command_line += ["--stdin-filename", str(target(path)), "-"]
         text = subprocess.run(
             command_line, input=text, capture_output=True, text=True, check=True
         ).stdout
@@ -173,7 +183,7 @@ def blocking_source(path: Path) -> str:
 def main() -> None:
     """Write the blocking modules."""
     for path in SOURCES:
-        (TARGETS / path.name).write_text(blocking_source(path))
+        target(path).write_text(blocking_source(path))
 
 
 if __name__ == "__main__":

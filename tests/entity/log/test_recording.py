@@ -1,4 +1,4 @@
-"""The recorded position of a partition, by the counters of the media driver."""
+"""The recording of a partition, and the counter that shows how far it is."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import struct
 import pytest
 
 import aerotape
+from aerotape.client.client import access
 from aerotape.counter_keys import CounterType, confirmed_position_key, recording_position_key
-from aerotape.entity.log.recorded_position import RecordedPosition
+from aerotape.entity.log.archive import LogArchive
+from aerotape.entity.log.recording import PartitionRecording
 from aerotape.entity.partition import Partition
 
 RECORDING_ID = 4_000
@@ -33,13 +35,14 @@ def test_counters_of_other_archives(client: aerotape.ArchiveClient, is_persisten
             head + id_bytes + struct.pack("<q", other),
             recording_position_key(id, RECORDING_ID, 1, "aeron:ipc"),
         ]
+    archive = LogArchive(access(client))
     partition = Partition("t", 0, 1, is_persistent)
     found = []
     add, counters = client.aeron.native.add_counter, []
     for key in keys:
         counters.append(add(type_id, key, "of a test"))
         counters[-1].set(len(counters))
-        found.append(RecordedPosition(client, partition, RECORDING_ID).counter())
+        found.append(PartitionRecording(archive, partition, RECORDING_ID).counted())
     for counter in counters:
         counter.close()
     assert found == [None, 2]
