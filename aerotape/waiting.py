@@ -61,6 +61,10 @@ def _never() -> bool:
     return False
 
 
+def _nothing() -> None:
+    pass
+
+
 class Responses:
     """The messages of an archive that are read until it is enough, or a time has passed.
 
@@ -268,19 +272,21 @@ class Blocking(Generic[T]):
 
 
 class Done(Generic[T]):
-    """The end of work that other code of the same thread continues and reports, once.
+    """The end of work that other code continues and reports, once.
 
     Attributes:
         result: what it has returned.
+        on_over: called when it is reported, in the thread that does.
         every_ns: between two looks, where nothing else decides.
     """
 
-    __slots__ = ("_failure", "_is_over", "result")
+    __slots__ = ("_failure", "_is_over", "on_over", "result")
 
     every_ns: Final = SOON_NS
     result: T
 
     def __init__(self) -> None:
+        self.on_over: Callable[[], None] = _nothing
         self._failure: Exception | None = None
         self._is_over = False
 
@@ -288,10 +294,12 @@ class Done(Generic[T]):
         """Report the result."""
         self.result = result
         self._is_over = True
+        self.on_over()
 
     def fail(self, failure: Exception) -> None:
         """Report an error, which is raised in the task that waits."""
         self._failure = failure
+        self.on_over()
 
     def is_over(self) -> bool:
         """Whether the work has ended; raises what it has raised."""

@@ -11,8 +11,11 @@ from typing import Final
 from aerotape.waiting import CounterValue
 
 # The loop only sleeps for whole milliseconds, and what is awaited often takes less. So for this
-# long after the last event it looks again and again, together with what else there is to do.
-_BUSY_NS: Final = 400_000
+# long after the last event it looks again and again, together with what else there is to do. When
+# nothing has changed since the last look, a look takes a moment, in native code, in which the
+# processor is free for those who move the counter.
+_BUSY_NS: Final = 500_000
+_MOMENT_NS: Final = 50_000
 _MIN_DELAY_S: Final = 0.0005
 _MAX_DELAY_S: Final = 0.004
 
@@ -30,6 +33,7 @@ class CounterWaits:
         self._numbers = count()
         self._next_look: asyncio.Handle | None = None
         self._busy_until_ns = 0
+        self._is_quiet = False
         self._delay_s = _MIN_DELAY_S
 
     async def wait(self, wait: CounterValue) -> None:
@@ -60,23 +64,32 @@ class CounterWaits:
 
     def _note_event(self) -> None:
         self._busy_until_ns = time.monotonic_ns() + _BUSY_NS
+        self._is_quiet = False
         self._delay_s = _MIN_DELAY_S
 
     def _look(self) -> None:
         self._next_look = None
-        ended = [counter for counter, goals in self._goals.items() if self._end_those(goals)]
-        for counter in ended:
-            del self._goals[counter]
-        if not self._goals or self._next_look is not None:
+        is_busy = time.monotonic_ns() < self._busy_until_ns
+        timeout_ns = _MOMENT_NS if is_busy and self._is_quiet else 0
+        self._is_quiet = True
+        for counter, goals in list(self._goals.items()):
+            if self._end_those(goals, timeout_ns):
+                del self._goals[counter]
+            timeout_ns = 0
+        if not self._goals:
             return
-        if time.monotonic_ns() < self._busy_until_ns:
+        if is_busy:
             self._next_look = self._loop.call_soon(self._look)
         else:
             self._next_look = self._loop.call_later(self._delay_s, self._look)
             self._delay_s = min(2 * self._delay_s, _MAX_DELAY_S)
 
-    def _end_those(self, goals: list[_Goal]) -> bool:
-        """End the waits of one counter that are over; return whether these were all."""
+    def _end_those(self, goals: list[_Goal], timeout_ns: int) -> bool:
+        """End the waits of one counter that are over; return whether these were all.
+
+        Args:
+            timeout_ns: how long to wait for the first of them.
+        """
         value: int | None = None
         failure: Exception | None = None
         is_read = False
@@ -86,7 +99,7 @@ class CounterWaits:
                 if not is_read:
                     is_read = True
                     try:
-                        wait.take(0)
+                        wait.take(timeout_ns)
                     except Exception as error:
                         failure = error
                     value = wait.value

@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar, assert_never, cast
+from typing import Any, Final, Generic, Protocol, TypeVar, assert_never, cast
 
 from aerotape.client.counter_waits import CounterWaits
 from aerotape.client.queries import Pages
@@ -90,7 +90,9 @@ class AsyncRequests:
                 await self._counter_waits.wait(wait)
             case Blocking():
                 await asyncio.to_thread(wait.take)
-            case Until() | Attempt() | Done():
+            case Done():
+                await self._await_done(wait)
+            case Until() | Attempt():
                 await _poll(wait)
             case _:
                 assert_never(wait)
@@ -114,6 +116,13 @@ class AsyncRequests:
                 late.cancel()
         if not wait.is_enough():
             wait.session.ensure_open(wait.what)
+
+    async def _await_done(self, wait: Done[Any]) -> None:
+        future: asyncio.Future[None] = self._loop.create_future()
+        wait.on_over = partial(_set_done_in_loop, self._loop, future)
+        if not wait.is_over():
+            await future
+            wait.is_over()
 
     def _notify(self) -> None:
         _notify(self._session, self._waiting)
@@ -154,6 +163,11 @@ async def _poll(wait: Wait) -> None:
 def _set_done(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def _set_done_in_loop(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(_set_done, future)
 
 
 _Waiting = dict["asyncio.Future[None]", Responses]

@@ -31,6 +31,7 @@ from aerotape.entity.log.tail import (
     check_start,
     of_another_log,
 )
+from aerotape.entity.log.turns import Turns
 from aerotape.entity.log.writer import PartitionWriter, RecordPosition
 from aerotape.entity.partition import Partition
 from aerotape.entity.records import Head, Pointer
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from aerotape.client.client import Access
 
 DEFAULT_CHANNEL: Final = "aeron:ipc"
+# Each is a replay, of which an archive allows a limited number.
+_SCANS: Final = 4
 # After so many records others get a turn, in an event loop.
 _TURN: Final = 256
 
@@ -81,6 +84,7 @@ class TopicLog(Closing):
         self._buffer_length = buffer_length
         self._lock = threading.Lock()
         self._writers: dict[int, PartitionWriter] = {}
+        self._scans = Turns(_SCANS)
         self._opening: dict[int, object] = {}
         self._is_closed = False
 
@@ -119,7 +123,7 @@ class TopicLog(Closing):
             is_known = begin >= end or known_end.is_unchanged(tail.id, begin, end)
         if not is_known:
             yield from writer.recorded(end)
-            yield from tail.scan(begin)
+            yield from self._scans.within(tail.scan(begin))
         with writer.lock:
             known_end.extend_back(tail.marks_from, end)
             known_end.learn(tail.id, copy(tail.fold), end)
@@ -241,7 +245,7 @@ class TopicLog(Closing):
         while True:
             tail = self._tail(writer, id, copy(base.fold), place.next_position)
             try:
-                yield from tail.scan(base.position)
+                yield from self._scans.within(tail.scan(base.position))
                 return tail
             except MovedToStoreError:
                 # What precedes the record is in the store, unless the record is there too.
