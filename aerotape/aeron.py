@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from aerotape import _native
 from aerotape.context import Closing
-from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
+from aerotape.errors import AeronError, AeronTimeoutError, AerotapeError, ClosedError
 from aerotape.formatting import shown
 from aerotape.media_driver import CLIENT_ERROR_DRIVER_TIMEOUT, await_driver, default_aeron_dir
 from aerotape.message import Message, MessageBuffer
@@ -124,6 +124,27 @@ class _Stream(Closing, Generic[_NativeStream]):
         return shown(self, "channel", "stream_id")
 
 
+def sending_error(
+    publication: _native._PublicationBase, result: int, timeout_ns: int
+) -> AerotapeError:
+    """Return the error of a negative result of an offer, after waiting."""
+    what = f"{publication.channel} stream {publication.stream_id}"
+    if result in _TRANSIENT:
+        is_udp = publication.channel.startswith("aeron:udp")
+        is_spied = is_udp and "ssc=true" not in publication.channel
+        hint = _SPIES if result == NOT_CONNECTED and is_spied else ""
+        return AeronTimeoutError(
+            f"cannot send on {what}: {_TRANSIENT[result]} for {timeout_ns / 1e9:g} s{hint}"
+        )
+    if result == MAX_POSITION_EXCEEDED:
+        return AeronError(
+            f"cannot send on {what}: the stream has reached its last position; "
+            "add the publication again, with longer terms if need be",
+            result,
+        )
+    return ClosedError(f"cannot send on {what}: the publication is closed")
+
+
 _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")
 
 
@@ -188,20 +209,7 @@ class _PublicationBase(_Stream[_NativePublication]):
         raise self._failure(position, timeout_ns)
 
     def _failure(self, result: int, timeout_ns: int) -> Exception:
-        what = f"{self.channel} stream {self.stream_id}"
-        if result in _TRANSIENT:
-            is_udp = self.channel.startswith("aeron:udp") and "ssc=true" not in self.channel
-            hint = _SPIES if result == NOT_CONNECTED and is_udp else ""
-            return AeronTimeoutError(
-                f"cannot send on {what}: {_TRANSIENT[result]} for {timeout_ns / 1e9:g} s{hint}"
-            )
-        if result == MAX_POSITION_EXCEEDED:
-            return AeronError(
-                f"cannot send on {what}: the stream has reached its last position; "
-                "add the publication again, with longer terms if need be",
-                result,
-            )
-        return ClosedError(f"cannot send on {what}: the publication is closed")
+        return sending_error(self._native, result, timeout_ns)
 
     def __repr__(self) -> str:
         return shown(self, "channel", "stream_id", "session_id")

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from aerotape.client.async_client import AsyncClient, open_in_thread
-from aerotape.client.client import Client
+from aerotape.client.client import Client, access
 from aerotape.client.connection import (
     DEFAULT_KEEP_ALIVE_INTERVAL_NS,
     ConnectOptions,
@@ -19,8 +19,8 @@ from aerotape.client.connection import (
 from aerotape.context import Opening
 
 if TYPE_CHECKING:
-    from aerotape.entity.async_entities import AsyncEntities
-    from aerotape.entity.entities import Entities
+    from aerotape.entity.asynchronous.entities import AsyncEntities
+    from aerotape.entity.blocking.entities import Entities
     from aerotape.entity.records import EntityOptions
     from aerotape.entity.stores.store import Store
 
@@ -73,9 +73,11 @@ class ArchiveClient(Client):
             ConfigurationError: an argument is invalid, or the topic has other partitions.
             EntityError: the topic's recordings are ambiguous.
         """
-        from aerotape.entity.entities import Entities
+        from aerotape.entity.blocking.entities import Entities
+        from aerotape.entity.log.topic_log import open_topic
 
-        return Entities(self, topic, partitions, store, **options)
+        opening = open_topic(access(self), topic, partitions, store, **options)
+        return Entities(self, self._run(opening))
 
 
 @takes_connect_options
@@ -140,14 +142,11 @@ class AsyncArchiveClient(AsyncClient):
         **options: Unpack[EntityOptions],
     ) -> Opening[AsyncEntities]:
         """Open a topic. Arguments and errors as of `ArchiveClient.entities`."""
-        from aerotape.entity.async_entities import AsyncEntities
-        from aerotape.entity.entities import Entities
+        from aerotape.entity.asynchronous.entities import AsyncEntities
+        from aerotape.entity.log.topic_log import open_topic
 
-        async def open_it() -> AsyncEntities:
-            opened = partial(Entities, self._client, topic, partitions, store, **options)
-            return AsyncEntities(await open_in_thread(opened))
-
-        return Opening(open_it)
+        begin = partial(open_topic, access(self), topic, partitions, store, **options)
+        return self._open(begin, partial(AsyncEntities, self))
 
 
 @takes_connect_options

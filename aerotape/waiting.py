@@ -61,6 +61,10 @@ def _never() -> bool:
     return False
 
 
+def _nothing() -> None:
+    pass
+
+
 class Responses:
     """The messages of an archive that are read until it is enough, or a time has passed.
 
@@ -149,24 +153,26 @@ class CounterValue:
     """A value that a counter of the media driver has to reach, or a time that passes.
 
     Attributes:
+        counter: its id and registration id.
+        least: what it has to reach.
         value: of the counter at the end; None: it was freed.
     """
 
-    __slots__ = ("_counter", "_counters", "deadline_ns", "least", "value")
+    __slots__ = ("_counters", "counter", "deadline_ns", "least", "value")
 
     def __init__(
         self, counters: CountersReader, counter: tuple[int, int], least: int, timeout_ns: int
     ) -> None:
         """Wait for the counter with this id and registration id to be at least `least`."""
         self._counters = counters
-        self._counter = counter
+        self.counter = counter
         self.least = least
         self.deadline_ns = time.monotonic_ns() + timeout_ns
         self.value: int | None = None
 
     def take(self, timeout_ns: int) -> None:
         """Read the value, waiting for it in native code for up to `timeout_ns`."""
-        self.value = self._counters.await_value(*self._counter, self.least, timeout_ns)
+        self.value = self._counters.await_value(*self.counter, self.least, timeout_ns)
 
     def is_over(self) -> bool:
         """Read the value once, and return whether it is reached or never will be."""
@@ -231,20 +237,56 @@ class Attempt(Generic[T]):
         return True
 
 
-class Done(Generic[T]):
-    """The end of work that other code of the same thread continues and reports, once.
+class Blocking(Generic[T]):
+    """A call that may block for long, of a library that has no other form of it.
+
+    A runner that must not block makes it in another thread, which a cancellation does not end.
 
     Attributes:
-        result: what it has returned.
+        value: what it has returned.
         every_ns: between two looks, where nothing else decides.
     """
 
-    __slots__ = ("_failure", "_is_over", "result")
+    __slots__ = ("_call", "_future", "value")
+
+    every_ns: Final = SOON_NS
+    value: T
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        """Call a function once, when this is awaited."""
+        self._call = call
+        self._future: Future[T] | None = None
+
+    def take(self) -> None:
+        """Call."""
+        self.value = self._call()
+
+    def is_over(self) -> bool:
+        """Begin the call in a thread, and return whether it has ended; raises what it raises."""
+        if self._future is None:
+            self._future = begin_in_thread(self._call, "aerotape blocking call")
+        if self._future.done():
+            self.value = self._future.result()
+            return True
+        return False
+
+
+class Done(Generic[T]):
+    """The end of work that other code continues and reports, once.
+
+    Attributes:
+        result: what it has returned.
+        on_over: called when it is reported, in the thread that does.
+        every_ns: between two looks, where nothing else decides.
+    """
+
+    __slots__ = ("_failure", "_is_over", "on_over", "result")
 
     every_ns: Final = SOON_NS
     result: T
 
     def __init__(self) -> None:
+        self.on_over: Callable[[], None] = _nothing
         self._failure: Exception | None = None
         self._is_over = False
 
@@ -252,10 +294,12 @@ class Done(Generic[T]):
         """Report the result."""
         self.result = result
         self._is_over = True
+        self.on_over()
 
     def fail(self, failure: Exception) -> None:
         """Report an error, which is raised in the task that waits."""
         self._failure = failure
+        self.on_over()
 
     def is_over(self) -> bool:
         """Whether the work has ended; raises what it has raised."""
@@ -264,8 +308,22 @@ class Done(Generic[T]):
         return self._is_over
 
 
-Wait = Pause | Responses | Fragments | CounterValue | Until[Any] | Attempt[Any] | Done[Any]
+Wait = (
+    Pause
+    | Responses
+    | Fragments
+    | CounterValue
+    | Until[Any]
+    | Attempt[Any]
+    | Blocking[Any]
+    | Done[Any]
+)
 Task = Generator[Wait, None, T]
+
+
+def pause(duration_ns: int) -> Task[None]:
+    """Wait for a time."""
+    yield Pause(duration_ns)
 
 
 def begin_in_thread(work: Callable[[], T], name: str) -> Future[T]:
@@ -323,6 +381,8 @@ def _block(wait: Wait) -> None:
             wait.block()
         case Attempt():
             wait.take(wait.timeout_ns)
+        case Blocking():
+            wait.take()
         case Pause():
             time.sleep(max(wait.deadline_ns - time.monotonic_ns(), 0) / 1e9)
         case Until() | Done():

@@ -32,7 +32,7 @@ class BlockingRequests:
         while page := run(pages.next()):
             yield from page
 
-    def _iterate(self, task: Task[T], iterate: Callable[[T], Iterator[S]]) -> Iterator[S]:
+    def _iterate(self, task: Task[T], iterate: Callable[[T], S]) -> S:
         """Run a task, and return the iterator that a function makes of its result."""
         return iterate(run(task))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from aerotape.aeron import Aeron
 from aerotape.catalog.layout import version_string
 from aerotape.client.blocking.ledgers import LedgerMethods
@@ -24,6 +26,7 @@ class ClientProperties:
 
     _aeron: Aeron
     _session: ClientSession
+    _replay_channel: str
 
     @property
     def aeron(self) -> Aeron:
@@ -53,6 +56,23 @@ class ClientProperties:
 
     def __repr__(self) -> str:
         return shown(self, "_session.publication.channel", "archive_id", "control_session_id")
+
+
+class Access(NamedTuple):
+    """What tasks that use a client's connection need.
+
+    Attributes:
+        session: the control session.
+        replay_channel: where the archive replays to, if nothing else is given.
+    """
+
+    session: ClientSession
+    replay_channel: str
+
+
+def access(client: ClientProperties) -> Access:
+    """Return the connection of a client, blocking or not."""
+    return Access(client._session, client._replay_channel)
 
 
 class Client(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar, assert_never, cast
+from typing import Any, Final, Generic, Protocol, TypeVar, assert_never, cast
 
+from aerotape.client.counter_waits import CounterWaits
 from aerotape.client.queries import Pages
 from aerotape.client.session.client_session import ClientSession
 from aerotape.client.session.exchange import exchange
@@ -22,6 +23,7 @@ from aerotape.context import AsyncClosing, Opening
 from aerotape.message import Message
 from aerotape.waiting import (
     Attempt,
+    Blocking,
     CounterValue,
     Done,
     Fragments,
@@ -47,6 +49,7 @@ class AsyncRequests:
     def __init__(self, session: ClientSession, idle_interval_ns: int) -> None:
         self._session = session
         self._loop = asyncio.get_running_loop()
+        self._counter_waits = CounterWaits(self._loop)
         self._waiting: dict[asyncio.Future[None], Responses] = {}
         waiting = self._waiting
         # Not methods: neither the session nor the thread may keep an unreferenced client alive.
@@ -83,7 +86,13 @@ class AsyncRequests:
                 # Before the poll: other tasks run, and a cancellation loses no polled message.
                 await asyncio.sleep(0)
                 await _poll(wait)
-            case CounterValue() | Until() | Attempt() | Done():
+            case CounterValue():
+                await self._counter_waits.wait(wait)
+            case Blocking():
+                await asyncio.to_thread(wait.take)
+            case Done():
+                await self._await_done(wait)
+            case Until() | Attempt():
                 await _poll(wait)
             case _:
                 assert_never(wait)
@@ -108,6 +117,13 @@ class AsyncRequests:
         if not wait.is_enough():
             wait.session.ensure_open(wait.what)
 
+    async def _await_done(self, wait: Done[Any]) -> None:
+        future: asyncio.Future[None] = self._loop.create_future()
+        wait.on_over = partial(_set_done_in_loop, self._loop, future)
+        if not wait.is_over():
+            await future
+            wait.is_over()
+
     def _notify(self) -> None:
         _notify(self._session, self._waiting)
 
@@ -118,7 +134,7 @@ class AsyncRequests:
 
     async def _iterate(
         self, task: Task[T], iterate: Callable[[T], AsyncIterator[D]]
-    ) -> AsyncIterator[D]:
+    ) -> AsyncGenerator[D, None]:
         """Run a task, and iterate over what a function makes of its result."""
         async with contextlib.aclosing(iterate(await self._run(task))) as found:  # type: ignore[type-var]
             async for each in found:
@@ -147,6 +163,11 @@ async def _poll(wait: Wait) -> None:
 def _set_done(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def _set_done_in_loop(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(_set_done, future)
 
 
 _Waiting = dict["asyncio.Future[None]", Responses]

@@ -80,6 +80,14 @@ class Pages(Generic[D]):
         return page
 
 
+    def all(self) -> Task[list[D]]:
+        """Return the items of all pages."""
+        found: list[D] = []
+        while page := (yield from self.next()):
+            found += page
+        return found
+
+
 def check_scope(
     session: ClientSession, scope_id: int | None, limit_counter_id: int | None = None
 ) -> int | None:
@@ -143,6 +151,43 @@ def recording_pages(
     )
 
 
+def recording_pages_for_uri(
+    session: ClientSession,
+    channel_fragment: str,
+    stream_id: int,
+    from_recording_id: int = 0,
+    count: int | None = None,
+) -> Pages[RecordingDescriptor]:
+    """Return the recordings of a stream id whose channel contains a text."""
+    arguments.text("channel_fragment", channel_fragment)
+    arguments.any_int32("stream_id", stream_id)
+
+    def ask(from_id: int, length: int) -> Request:
+        return codecs.ListRecordingsForUriRequest(
+            from_recording_id=from_id,
+            record_count=length,
+            stream_id=stream_id,
+            channel=channel_fragment,
+        )
+
+    what = f"list recordings of {channel_fragment!r} stream {stream_id}"
+    return recording_pages(session, ask, what, from_recording_id, count)
+
+
+def find_last_matching_recording(
+    min_recording_id: int, channel_fragment: str, stream_id: int, session_id: int
+) -> Call[int]:
+    """Return the id of the last recording of a session, -1 when there is none."""
+    request = codecs.FindLastMatchingRecordingRequest(
+        min_recording_id=arguments.natural("min_recording_id", min_recording_id),
+        session_id=arguments.any_int32("session_id", session_id),
+        stream_id=arguments.any_int32("stream_id", stream_id),
+        channel=arguments.text("channel_fragment", channel_fragment),
+    )
+    what = f"find a recording of {channel_fragment!r} stream {stream_id}"
+    return Call(request, what, relevant_id)
+
+
 def list_recording(
     session: ClientSession, recording_id: int, scope_id: int | None = None
 ) -> Task[RecordingDescriptor | None]:
@@ -166,6 +211,11 @@ def get_position(kind: Callable[..., Request], recording_id: int, what: str) -> 
     """
     request = kind(recording_id=arguments.natural("recording_id", recording_id))
     return Call(request, f"get the {what} of recording {recording_id}", relevant_id)
+
+
+def start_position(recording_id: int) -> Call[int]:
+    """Return the start position of a recording, bytes."""
+    return get_position(codecs.StartPositionRequest, recording_id, "start position")
 
 
 def stop_position(recording_id: int) -> Call[int]:

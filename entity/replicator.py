@@ -14,13 +14,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from aerotape.client.client import access
 from aerotape.context import Closing
 from aerotape.counter_keys import (
     CounterType,
     entity_replication_key,
     entity_replication_label,
 )
-from aerotape.entity.log.recorded_position import RecordedPosition
+from aerotape.entity.log.archive import LogArchive
+from aerotape.entity.log.recording import PartitionRecording
 from aerotape.entity.log.tail import of_another_log
 from aerotape.entity.partition import Partition
 from aerotape.entity.records import Pointer
@@ -41,6 +43,7 @@ from aerotape.errors import (
     ReplayError,
     StoreLockedError,
 )
+from aerotape.waiting import Pause, Task, Until, pause, run
 
 if TYPE_CHECKING:
     from aerotape._native import Counter
@@ -50,9 +53,9 @@ if TYPE_CHECKING:
 DEFAULT_BATCH_RECORDS: Final = 10_000
 DEFAULT_BATCH_LENGTH: Final = 16 << 20
 DEFAULT_RETRY_S: Final = 60.0
-_POLL_S: Final = 0.02
+_POLL_NS: Final = 20_000_000
 _LIST_S: Final = 1.0
-_PAUSE_S: Final = 0.2
+_PAUSE_NS: Final = 200_000_000
 # What an archive or a store that went away causes; another attempt may succeed.
 _GONE: Final = (ClosedError, AeronTimeoutError, AeronError, ReplayError, EntityStoreError)
 
@@ -116,7 +119,7 @@ class Replicator(Closing):
         self._owner = ""
         self._has_started = False
         self._open: ExitStack | None = None
-        self._recordings: dict[Partition, int] = {}
+        self._recordings: dict[Partition, PartitionRecording] = {}
         self._counters: dict[int, Counter] = {}
         self._listed_at = 0.0
         self._renew_at = 0.0
@@ -148,7 +151,7 @@ class Replicator(Closing):
                         return
                     if not count:
                         self._keep_lock()
-                        time.sleep(_POLL_S)
+                        run(self._news())
                 except StoreLockedError as error:
                     # After an interruption, the lock may still be that of the lost connection.
                     if failed_at is None:
@@ -166,7 +169,7 @@ class Replicator(Closing):
         failed_at = now if failed_at is None else failed_at
         if not self._has_started or now - failed_at >= self._retry_s:
             raise error
-        time.sleep(_PAUSE_S)
+        run(pause(_PAUSE_NS))
         return failed_at
 
     # -- a round -------------------------------------------------------------------------------
@@ -177,14 +180,32 @@ class Replicator(Closing):
         if now >= self._listed_at + _LIST_S or must_exist:
             find = existing_recordings_of if must_exist else recordings_of
             found = find(self.topic, self._client.list_recordings())
-            self._recordings = {part: each.recording_id for part, each in found.items()}
+            self._recordings = {
+                part: PartitionRecording(self._archive, part, each.recording_id)
+                for part, each in found.items()
+            }
             self._listed_at = now
-        for partition, recording_id in self._recordings.items():
-            yield from self._replicate(partition, recording_id)
+        for partition, recording in self._recordings.items():
+            yield from self._replicate(partition, recording)
 
-    def _replicate(self, partition: Partition, recording_id: int) -> Iterator[Progress]:
+    def _news(self) -> Task[None]:
+        """Wait until more is recorded, or a recording or the lock is due to be looked at."""
+        yield Pause(_POLL_NS)
+        wait_s = min(self._listed_at + _LIST_S, self._renew_at) - time.monotonic()
+        deadline_ns = time.monotonic_ns() + int(max(wait_s, 0) * 1e9)
+        yield Until(self._has_news, deadline_ns, _POLL_NS)
+
+    def _has_news(self) -> bool:
+        """Whether counters show that more is recorded, or one does not show it."""
+        for partition, recording in self._recordings.items():
+            position, pointer = recording.counted(), self._pointers.get(partition.index)
+            if position is None or position > (0 if pointer is None else pointer.next_position):
+                return True
+        return False
+
+    def _replicate(self, partition: Partition, recording: PartitionRecording) -> Iterator[Progress]:
         """Store what has been recorded of a partition since its pointer."""
-        client, index = self._client, partition.index
+        client, index, recording_id = self._client, partition.index, recording.id
         pointer = self._pointers.get(index)
         counter = self._counter(partition, recording_id, pointer)
         end = client.max_recorded_position(recording_id)
@@ -205,7 +226,7 @@ class Replicator(Closing):
             raise of_another_log(partition, recording_id, begin, end)
         if partition.is_persistent:
             # What is not on storage may be lost, and must not be in the store then.
-            confirmed = RecordedPosition(client, partition, recording_id).counter()
+            confirmed = recording.counted()
             end = end if confirmed is None else min(end, confirmed)
         if begin >= end:
             return
@@ -282,6 +303,7 @@ class Replicator(Closing):
             return
         with ExitStack() as stack:
             self._client = stack.enter_context(self._connect())
+            self._archive = LogArchive(access(self._client))
             if must_exist:  # else a store would be created for a mistyped topic
                 existing_recordings_of(self.topic, self._client.list_recordings())
             self._store = stack.enter_context(self._open_store())

@@ -15,18 +15,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.segment.migrate import base_positions
+from aerotape.client.client import access
 from aerotape.codecs.entity.messages import read_header
+from aerotape.entity.log.archive import LogArchive
 from aerotape.entity.stores.base import EntityStore
 from aerotape.entity.topic import existing_recordings_of
 from aerotape.errors import ArchiveError, ConfigurationError, EntityError
+from aerotape.waiting import Pause, Task, run
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.client.client import Client
-    from aerotape.entity.entities import Entities
+    from aerotape.entity.blocking.entities import Entities
 
 _NS_PER_MS: Final = 1_000_000
-_REPLAYS_END_S: Final = 5.0
+_REPLAYS_END_NS: Final = 5_000_000_000
+_RETRY_NS: Final = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +128,21 @@ def _purged(client: Client, planned: PartitionPurge) -> PartitionPurge:
     """Do what is planned for a partition."""
     if not planned.segment_files:
         return planned
-    files = _purge(client, planned.recording_id, planned.start_position)
+    archive = LogArchive(access(client))
+    files = run(_purge(archive, planned.recording_id, planned.start_position))
     return replace(planned, segment_files=files)
 
 
-def _purge(client: Client, recording_id: int, new_start_position: int) -> int:
+def _purge(archive: LogArchive, recording_id: int, new_start_position: int) -> Task[int]:
     """Purge segments; retry while the archive ends the replays of `_first_timestamp`."""
-    deadline = time.monotonic() + _REPLAYS_END_S
+    deadline_ns = time.monotonic_ns() + _REPLAYS_END_NS
     while True:
         try:
-            return client.purge_segments(recording_id, new_start_position)
+            return (yield from archive.purge_segments(recording_id, new_start_position))
         except ArchiveError:
-            if time.monotonic() >= deadline:
+            if time.monotonic_ns() >= deadline_ns:
                 raise
-        time.sleep(0.05)
+        yield Pause(_RETRY_NS)
 
 
 def _aged_segments(

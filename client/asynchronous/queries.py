@@ -11,7 +11,7 @@ from aerotape.client import arguments, queries
 from aerotape.client.event_loop import AsyncRequests
 from aerotape.client.queries import Pages, RecordingSubscription, list_scopes
 from aerotape.client.session.exchange import poll, send_keep_alive
-from aerotape.client.session.request import Call, Listing, get_archive_id, relevant_id
+from aerotape.client.session.request import Listing, get_archive_id
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
 
@@ -56,20 +56,10 @@ class AsyncQueryMethods(AsyncRequests):
             channel_fragment: any part of the recording's channel without the parameters that
                 do not identify the stream, for example ``endpoint=localhost:20121``.
         """
-        arguments.text("channel_fragment", channel_fragment)
-        arguments.any_int32("stream_id", stream_id)
-
-        def ask(from_id: int, length: int) -> codecs.ListRecordingsForUriRequest:
-            return codecs.ListRecordingsForUriRequest(
-                from_recording_id=from_id,
-                record_count=length,
-                stream_id=stream_id,
-                channel=channel_fragment,
-            )
-
-        what = f"list recordings of {channel_fragment!r} stream {stream_id}"
         return self._each(
-            queries.recording_pages(self._session, ask, what, from_recording_id, count)
+            queries.recording_pages_for_uri(
+                self._session, channel_fragment, stream_id, from_recording_id, count
+            )
         )
 
     async def list_recording(
@@ -131,20 +121,15 @@ class AsyncQueryMethods(AsyncRequests):
             min_recording_id: the least id that counts.
             channel_fragment: as in `list_recordings_for_uri`.
         """
-        request = codecs.FindLastMatchingRecordingRequest(
-            min_recording_id=arguments.natural("min_recording_id", min_recording_id),
-            session_id=arguments.any_int32("session_id", session_id),
-            stream_id=arguments.any_int32("stream_id", stream_id),
-            channel=arguments.text("channel_fragment", channel_fragment),
+        return await self._run(
+            queries.find_last_matching_recording(
+                min_recording_id, channel_fragment, stream_id, session_id
+            )
         )
-        what = f"find a recording of {channel_fragment!r} stream {stream_id}"
-        return await self._run(Call(request, what, relevant_id))
 
     async def start_position(self, recording_id: int) -> int:
         """Return the start position of a recording, bytes."""
-        return await self._run(
-            queries.get_position(codecs.StartPositionRequest, recording_id, "start position")
-        )
+        return await self._run(queries.start_position(recording_id))
 
     async def stop_position(self, recording_id: int) -> int:
         """Return the stop position of a recording, bytes; -1 while it is live."""

@@ -7,7 +7,7 @@ deleted, moved away, or attached again. `segment_base_position` returns where a 
 
 from __future__ import annotations
 
-from aerotape.client import arguments, channels
+from aerotape.client import arguments, channels, recordings
 from aerotape.client.event_loop import AsyncRequests
 from aerotape.client.session.request import Call, nothing, relevant_id
 from aerotape.codecs.generated import archive as codecs
@@ -61,12 +61,7 @@ class AsyncSegmentMethods(AsyncRequests):
         Returns:
             The number of files to be deleted; a DELETE signal reports the end.
         """
-        request = codecs.PurgeSegmentsRequest(
-            recording_id=arguments.natural("recording_id", recording_id),
-            new_start_position=arguments.natural("new_start_position", new_start_position),
-        )
-        what = f"purge the segments of recording {recording_id} before {new_start_position}"
-        return await self._run(Call(request, what, relevant_id))
+        return await self._run(recordings.purge_segments(recording_id, new_start_position))
 
     async def attach_segments(self, recording_id: int) -> int:
         """Move the start position of a recording back to its earliest detached file.

@@ -8,7 +8,7 @@ from functools import partial
 
 from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.channel_uri import with_session_id
-from aerotape.client import arguments
+from aerotape.client import arguments, recordings
 from aerotape.client.arguments import SourceLocationName
 from aerotape.client.blocking_requests import BlockingRequests
 from aerotape.client.queries import stop_recording_by_identity
@@ -48,14 +48,8 @@ class RecordingMethods(BlockingRequests):
             LimitError: the archive has reached its maximum number of recordings.
             StorageSpaceError: the archive is low on storage space.
         """
-        request = codecs.StartRecordingRequest2(
-            stream_id=arguments.any_int32("stream_id", stream_id),
-            source_location=arguments.source_location(source_location),
-            auto_stop=codecs.BooleanType(bool(auto_stop)),
-            channel=arguments.channel("channel", channel),
-        )
         return self._run(
-            Call(request, f"start recording {channel} stream {stream_id}", relevant_id)
+            recordings.start_recording(channel, stream_id, source_location, auto_stop=auto_stop)
         )
 
     def extend_recording(
@@ -83,15 +77,11 @@ class RecordingMethods(BlockingRequests):
             ActiveRecordingError: it has not stopped.
             InvalidExtensionError: the stream is not the recording's.
         """
-        request = codecs.ExtendRecordingRequest2(
-            recording_id=arguments.natural("recording_id", recording_id),
-            stream_id=arguments.any_int32("stream_id", stream_id),
-            source_location=arguments.source_location(source_location),
-            auto_stop=codecs.BooleanType(bool(auto_stop)),
-            channel=arguments.channel("channel", channel),
+        return self._run(
+            recordings.extend_recording(
+                recording_id, channel, stream_id, source_location, auto_stop=auto_stop
+            )
         )
-        what = f"extend recording {recording_id} from {channel} stream {stream_id}"
-        return self._run(Call(request, what, relevant_id))
 
     def stop_recording(self, channel: str, stream_id: int) -> None:
         """Stop the recording that `start_recording` started with this channel and stream id.
@@ -130,10 +120,7 @@ class RecordingMethods(BlockingRequests):
         Raises:
             UnknownSubscriptionError: there is none.
         """
-        request = codecs.StopRecordingSubscriptionRequest(
-            subscription_id=arguments.any_int64("subscription_id", subscription_id)
-        )
-        return self._run(Call(request, f"stop recording subscription {subscription_id}", nothing))
+        return self._run(recordings.stop_recording_subscription(subscription_id))
 
     def try_stop_recording_subscription(self, subscription_id: int) -> bool:
         """As `stop_recording_subscription`, but return False when there is none."""
@@ -186,10 +173,7 @@ class RecordingMethods(BlockingRequests):
             ActiveRecordingError: it has not stopped.
             ArchiveError: it is being replayed.
         """
-        request = codecs.PurgeRecordingRequest(
-            recording_id=arguments.natural("recording_id", recording_id)
-        )
-        return self._run(Call(request, f"purge recording {recording_id}", relevant_id))
+        return self._run(recordings.purge_recording(recording_id))
 
     def update_channel(self, recording_id: int, channel: str) -> None:
         """Change the channel in a recording's descriptor; the recorded data is unchanged.

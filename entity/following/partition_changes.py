@@ -10,11 +10,12 @@ those with actions since the pointer; without a store, those of the whole log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
-from heapq import merge
-from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append
 from aerotape.codecs.entity.messages import decode, read_header
@@ -25,20 +26,49 @@ from aerotape.entity.following.changes import (
     TopicDelete,
     TopicPurge,
 )
-from aerotape.entity.log.recorded_position import RecordedPosition
+from aerotape.entity.log.recording import PartitionRecording
 from aerotape.entity.log.tail import check_start, damaged, of_another_log, records_of
 from aerotape.entity.partition import Partition
 from aerotape.entity.transitions import record_id
 from aerotape.errors import CodecError, EntityError, InvalidPositionError
 from aerotape.frame_header import HEADER_LENGTH
+from aerotape.waiting import Blocking, Task, Wait
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
-    from aerotape.client.client import Client
+    from aerotape.entity.log.archive import LogArchive, Records
     from aerotape.entity.stores.store import Store
     from aerotape.message import Message
 
+# Changes that are taken from a store at a time.
+_BATCH: Final = 256
 _NO_CHANGES: Final = {ActionKind.MARK, ActionKind.SNAPSHOT}
+
+
+T = TypeVar("T")
+Steps = Generator[Wait | TopicChange, None, T]
+"""A task that also yields changes."""
+
+
+def _called(call: Callable[[], T]) -> Task[T]:
+    """Call a store."""
+    calling = Blocking(call)
+    yield calling
+    return calling.value
+
+
+class _StoredChanges:
+    """Changes that a store yields in the order of the log."""
+
+    def __init__(self, changes: Iterator[TopicChange]) -> None:
+        self._changes = changes
+        self._batch: deque[TopicChange] = deque()
+
+    def next(self, end: int) -> Task[TopicChange | None]:
+        """Remove and return the next change if its record begins before a position."""
+        if not self._batch:
+            self._batch.extend((yield from _called(lambda: list(islice(self._changes, _BATCH)))))
+        return self._batch.popleft() if self._batch and self._batch[0].offset < end else None
 
 
 class _PurgedError(EntityError):
@@ -58,7 +88,7 @@ class PartitionChanges:
 
     def __init__(
         self,
-        client: Client,
+        archive: LogArchive,
         partition: Partition,
         recording: RecordingDescriptor,
         store: Store | None,
@@ -67,11 +97,11 @@ class PartitionChanges:
     ) -> None:
         """Begin at a position. `Entities.subscribe` documents the arguments."""
         self.position = position
-        self._client = client
+        self._archive = archive
         self._partition = partition
         self._recording_id = recording.recording_id
         self._term_length = recording.term_buffer_length
-        self._recorded_position = RecordedPosition(client, partition, recording.recording_id)
+        self._recording = PartitionRecording(archive, partition, recording.recording_id)
         self._store = store
         self._tags = frozenset(tags)
         self._folds: dict[bytes, Fold] = {}
@@ -79,7 +109,7 @@ class PartitionChanges:
         self._folded: int | None = None
         self._end = -1
 
-    def new(self) -> Generator[TopicChange, None, None]:
+    def new(self) -> Steps[None]:
         """Yield the changes that have been recorded since the last call.
 
         Raises:
@@ -87,7 +117,7 @@ class PartitionChanges:
                 position or the store.
             EntityStoreError: the store does not respond.
         """
-        end = self._recorded_position.end()
+        end = yield from self._recording.end()
         if end == self._end:
             return
         try:
@@ -99,7 +129,8 @@ class PartitionChanges:
                         break
                 except _PurgedError as error:
                     # Replicated and purged since the store was asked where to begin?
-                    if self._replicated() < error.start or self.position < error.start:
+                    replicated = yield from self._replicated()
+                    if replicated < error.start or self.position < error.start:
                         raise
                 self._forget()
         except BaseException:
@@ -111,15 +142,15 @@ class PartitionChanges:
         self._folds.clear()
         self._folded = None
 
-    def _begin(self, end: int) -> Iterator[TopicChange]:
+    def _begin(self, end: int) -> Steps[None]:
         """Yield the changes that the store has, and set where the log is to be read."""
-        partition, client, store = self._partition, self._client, self._store
+        partition, archive, store = self._partition, self._archive, self._store
         # In this order: what is replicated now may be purged in a moment.
-        start = client.start_position(self._recording_id)
-        replicated = self._replicated()
+        start = yield from archive.start_position(self._recording_id)
+        replicated = yield from self._replicated()
         check_start(partition, start, replicated, store is not None)
         if max(self.position, replicated) > end:
-            end = client.max_recorded_position(self._recording_id)
+            end = yield from archive.last_position(self._recording_id)
         if replicated > end:
             raise of_another_log(partition, self._recording_id, replicated, end)
         if self.position > end:
@@ -134,24 +165,36 @@ class PartitionChanges:
             self.position = replicated
         self._folded = replicated
 
-    def _replicated(self) -> int:
+    def _replicated(self) -> Task[int]:
         """Return the position up to which the store has the log, bytes; 0 without a store."""
+        if self._store is None:
+            return 0
         topic, index = self._partition.topic, self._partition.index
-        pointer = None if self._store is None else self._store.pointer(topic, index)
+        pointer = yield from _called(partial(self._store.pointer, topic, index))
         return 0 if pointer is None else pointer.next_position
 
     # -- the store -----------------------------------------------------------------------------
 
-    def _from_store(self, store: Store, start: int, end: int) -> Iterator[TopicChange]:
+    def _from_store(self, store: Store, start: int, end: int) -> Steps[None]:
         begin = self.position
-        streams = [self._stored_events(store, begin, end)]
-        if begin > 0:  # else there is nothing that they could remove
+        events = _StoredChanges(self._stored_events(store, begin, end))
+        if begin > 0:  # else there is nothing that removals could remove
             if start > begin:
                 raise self._purged_from(begin, start)
-            streams.append(self._removals(store, start, begin, end))
-        for change in merge(*streams, key=lambda each: each.offset):
-            self.position = change.offset + HEADER_LENGTH
-            yield change
+            with closing(self._removals(store, start, begin, end)) as removals:
+                for step in removals:
+                    if isinstance(step, TopicChange):
+                        while (event := (yield from events.next(step.offset))) is not None:
+                            yield self._at(event)
+                        yield self._at(step)
+                    else:
+                        yield step
+        while (event := (yield from events.next(end))) is not None:
+            yield self._at(event)
+
+    def _at(self, change: TopicChange) -> TopicChange:
+        self.position = change.offset + HEADER_LENGTH
+        return change
 
     def _stored_events(self, store: Store, begin: int, end: int) -> Iterator[TopicChange]:
         topic, index = self._partition.topic, self._partition.index
@@ -161,67 +204,76 @@ class PartitionChanges:
             events = tuple(record for _, record in items)
             yield TopicAppend(id=items[0][0], partition=index, offset=offset, events=events)
 
-    def _removals(self, store: Store, start: int, begin: int, end: int) -> Iterator[TopicChange]:
+    def _removals(self, store: Store, start: int, begin: int, end: int) -> Steps[None]:
         """Yield the deletes and purges in the part of the log that is replicated."""
         # A term begins with a frame; at `begin` there need not be one.
         scanned_from = max(start, begin - begin % self._term_length)
-        with closing(self._actions(scanned_from, end)) as actions:
-            for message, header in actions:
-                self._check_within(message)
-                if message.position < begin:
-                    continue
-                kind, offset = header.kind, message.position
-                if kind is ActionKind.DELETE:
-                    yield self._delete(header, offset)
-                elif kind is ActionKind.PURGE or (
-                    kind is ActionKind.CONDITIONAL_PURGE and self._is_gone(store, header.id, offset)
-                ):
-                    yield self._purge(header, offset)
+        with closing(self._archive.records(self._recording_id, scanned_from, end)) as records:
+            while batch := (yield from self._next(records, scanned_from)):
+                for message in batch:
+                    header = self._header(message)
+                    self._check_within(message)
+                    kind, offset = header.kind, message.position
+                    if offset < begin:
+                        continue
+                    if kind is ActionKind.DELETE:
+                        yield self._delete(header, offset)
+                    elif kind is ActionKind.PURGE or (
+                        kind is ActionKind.CONDITIONAL_PURGE
+                        and (yield from self._is_gone(store, header.id, offset))
+                    ):
+                        yield self._purge(header, offset)
 
-    def _is_gone(self, store: Store, id: bytes, offset: int) -> bool:
+    def _is_gone(self, store: Store, id: bytes, offset: int) -> Task[bool]:
         """Whether the journal that there was at a position has been purged."""
-        head = store.head(self._partition.topic, self._id(id, offset))
+        topic, index = self._partition.topic, self._partition.index
+        head = yield from _called(partial(store.head, topic, self._id(id, offset)))
         if head is None:
             return True
-        index, end = self._partition.index, self._client.max_recorded_position(self._recording_id)
-        with closing(self._actions(offset, end)) as actions:
-            return any(
-                header.id == id and record_id(index, message.position, id) == head.record_id
-                for message, header in actions
-            )
+        end = yield from self._archive.last_position(self._recording_id)
+        with closing(self._archive.records(self._recording_id, offset, end)) as records:
+            while batch := (yield from self._next(records, offset)):
+                for message in batch:
+                    header = self._header(message)
+                    if header.id == id and record_id(index, message.position, id) == head.record_id:
+                        return True
+        return False
 
     # -- the log -------------------------------------------------------------------------------
 
-    def _from_log(self, end: int) -> Generator[TopicChange, None, bool]:
+    def _from_log(self, end: int) -> Steps[bool]:
         """Fold the log and yield its changes; return False if the store is ahead of it."""
         assert self._folded is not None
-        with closing(self._actions(self._folded, end)) as actions:
-            for message, header in actions:
-                self._check_within(message)
-                offset = message.position
-                change = None
-                if header.kind not in _NO_CHANGES:
-                    fold = self._fold(header.id, offset)
-                    if fold is None:
-                        return False
-                    effect = fold.apply(header, offset)
-                    if offset >= self.position:
-                        change = self._change(effect, header, message, fold.after)
-                self._folded = message.end_position
-                self.position = max(self.position, message.end_position)
-                if change is not None:
-                    yield change
+        begin = self._folded
+        with closing(self._archive.records(self._recording_id, begin, end)) as records:
+            while batch := (yield from self._next(records, begin)):
+                for message in batch:
+                    header = self._header(message)
+                    self._check_within(message)
+                    offset = message.position
+                    change = None
+                    if header.kind not in _NO_CHANGES:
+                        fold = self._folds.get(header.id)
+                        if fold is None:
+                            fold = yield from self._stored_fold(header.id, offset)
+                        if fold is None:
+                            return False
+                        effect = fold.apply(header, offset)
+                        if offset >= self.position:
+                            change = self._change(effect, header, message, fold.after)
+                    self._folded = message.end_position
+                    self.position = max(self.position, message.end_position)
+                    if change is not None:
+                        yield change
         return True
 
-    def _fold(self, id: bytes, offset: int) -> Fold | None:
-        """Return a journal in front of an action; None: the store has the action already."""
-        fold = self._folds.get(id)
-        if fold is not None:
-            return fold
+    def _stored_fold(self, id: bytes, offset: int) -> Task[Fold | None]:
+        """Return a journal in front of its first action; None: the store has the action already."""
         head = None
         if self._store is not None:
             topic, index = self._partition.topic, self._partition.index
-            pointer, head = self._store.view(topic, index, self._id(id, offset))
+            view = partial(self._store.view, topic, index, self._id(id, offset))
+            pointer, head = yield from _called(view)
             if pointer is not None and pointer.next_position > offset:
                 return None
         return self._folds.setdefault(id, Fold.stored(head))
@@ -291,29 +343,26 @@ class PartitionChanges:
             invalid = CodecError(f"id of an action is not UTF-8: {error}")
             raise damaged(self._partition, self._recording_id, offset, invalid) from error
 
-    def _actions(self, begin: int, end: int) -> Generator[tuple[Message, ActionHeader], None, None]:
-        if begin >= end:
-            return
+    def _next(self, records: Records, begin: int) -> Task[list[Message]]:
+        """Return the next records of a part of the log that begins at a position."""
         try:
-            with self._client.replay(
-                self._recording_id, begin, end - begin, follow=False
-            ) as messages:
-                for message in messages:
-                    try:
-                        header = read_header(message.payload)
-                    except CodecError as error:
-                        raise damaged(
-                            self._partition, self._recording_id, message.position, error
-                        ) from error
-                    yield message, header
+            return (yield from records.next())
         except InvalidPositionError as error:
-            start = self._client.start_position(self._recording_id)
+            start = yield from self._archive.start_position(self._recording_id)
             if start <= begin:
                 partition = self._partition
                 raise EntityError(
                     f"{partition} cannot be followed from {begin}: {error}", partition.topic
                 ) from error
             raise self._purged_from(begin, start) from error
+
+    def _header(self, message: Message) -> ActionHeader:
+        try:
+            return read_header(message.payload)
+        except CodecError as error:
+            raise damaged(
+                self._partition, self._recording_id, message.position, error
+            ) from error
 
     def _purged_from(self, begin: int, start: int) -> EntityError:
         return _PurgedError(

@@ -8,12 +8,13 @@ they are read again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.codecs.entity.actions import ActionHeader, Append
-from aerotape.codecs.entity.messages import Selector, decode, is_mark, read_header
+from aerotape.codecs.entity.messages import Selector, decode, is_mark
 from aerotape.codecs.entity.payload import events_of
 from aerotape.entity.fold import Effect, Fold
 from aerotape.entity.partition import Partition
@@ -21,9 +22,13 @@ from aerotape.entity.records import EventRecord, SnapshotRecord
 from aerotape.errors import CodecError, EntityError, InvalidPositionError
 
 if TYPE_CHECKING:
-    from aerotape.client.client import Client
+    from aerotape.entity.log.archive import LogArchive
+    from aerotape.message import Message
+    from aerotape.waiting import Task
 
 DEFAULT_BUFFER_LENGTH: Final = 16 << 20
+# The number of buffered appends that are decoded at a time.
+_BATCH: Final = 64
 
 _Found = tuple[ActionHeader, int, bytes]
 
@@ -60,7 +65,7 @@ class Tail:
 
     def __init__(
         self,
-        client: Client,
+        archive: LogArchive,
         partition: Partition,
         recording_id: int,
         selector: Selector,
@@ -68,19 +73,20 @@ class Tail:
         end: int,
         statistics: LogStatistics,
         buffer_length: int = DEFAULT_BUFFER_LENGTH,
-        replicated: Callable[[], int] = lambda: 0,
+        replicated: Callable[[], Task[int]] | None = None,
     ) -> None:
         """Create an empty tail; `scan` reads the log, which is recorded up to `end`.
 
         Args:
             fold: the journal in the store, or as of a position from which the log is read.
-            replicated: returns the position up to which a store has the log now, bytes.
+            replicated: returns the position up to which a store has the log now, bytes; None: no
+                store.
         """
         self.id = selector.key
         self.fold = fold
         self.effect = Effect.NONE
         self.marks_from = end
-        self._client = client
+        self._archive = archive
         self._partition = partition
         self._recording_id = recording_id
         self._selector = selector
@@ -96,7 +102,7 @@ class Tail:
         # Of its snapshots, the latest: sequence number, position and message.
         self._snapshot: tuple[int, int, bytes] | None = None
 
-    def scan(self, begin: int) -> None:
+    def scan(self, begin: int) -> Task[None]:
         """Read the log from a position, bytes.
 
         Raises:
@@ -105,20 +111,22 @@ class Tail:
         """
         self.marks_from = begin
         before = copy(self.fold)
-        for effect, offset, message in self._effects(begin, self.fold):
-            self.effect = effect
-            if effect is Effect.ADDED:
-                if self._first is None:
-                    self._first = offset, before
-                self._buffer(offset, message)
-            elif effect is Effect.PURGED:
-                self._appends, self._buffered, self._first = [], 0, None
-                self._snapshot = None
-            elif effect is Effect.SNAPSHOT:
-                found = read_header(message).to_seq_nr, offset, message
-                self._snapshot = found if self._snapshot is None else max(self._snapshot, found)
-            if self._first is None:
-                before = copy(self.fold)
+        with closing(_Pass(self, begin)) as actions:
+            while found := (yield from actions.next()):
+                for header, offset, message in found:
+                    self.effect = effect = self.fold.apply(header, offset)
+                    if effect is Effect.ADDED:
+                        if self._first is None:
+                            self._first = offset, before
+                        self._buffer(offset, message)
+                    elif effect is Effect.PURGED:
+                        self._appends, self._buffered, self._first = [], 0, None
+                        self._snapshot = None
+                    elif effect is Effect.SNAPSHOT:
+                        seen = header.to_seq_nr, offset, message
+                        self._snapshot = max(self._snapshot or seen, seen)
+                    if self._first is None:
+                        before = copy(self.fold)
 
     def _buffer(self, offset: int, message: bytes) -> None:
         if self._appends is None:
@@ -129,18 +137,9 @@ class Tail:
         else:
             self._appends.append((offset, message))
 
-    def events(self, from_seq_nr: int) -> Iterator[EventRecord]:
-        """Iterate over the events in the log from a sequence number, strictly rising."""
-        last = max(from_seq_nr - 1, self.fold.deleted)
-        for offset, message in self._each_append():
-            append = decode(message)
-            assert isinstance(append, Append)
-            if append.to_seq_nr <= last:
-                continue
-            for record in self._records(append, offset):
-                if record.seq_nr > last:
-                    last = record.seq_nr
-                    yield record
+    def events(self, from_seq_nr: int) -> TailEvents:
+        """Return the events in the log from a sequence number, strictly rising."""
+        return TailEvents(self, max(from_seq_nr - 1, self.fold.deleted))
 
     def snapshot(self) -> SnapshotRecord | None:
         """Return the snapshot in the log with the highest sequence number, the last of these."""
@@ -152,20 +151,6 @@ class Tail:
         (record,) = self._records(action, offset)
         return SnapshotRecord.of(record)
 
-    def _each_append(self) -> Iterator[tuple[int, bytes]]:
-        if self._appends is not None:
-            yield from self._appends
-        elif self._first is not None:
-            begin, fold = self._first
-            for effect, offset, message in self._effects(begin, copy(fold)):
-                if effect is Effect.ADDED:
-                    yield offset, message
-
-    def _effects(self, begin: int, fold: Fold) -> Iterator[tuple[Effect, int, bytes]]:
-        """Apply the entity's actions from a position to the mark, and yield the effect of each."""
-        for header, offset, message in self._pass(begin):
-            yield fold.apply(header, offset), offset, message
-
     def _records(self, append: Append, offset: int) -> Iterator[EventRecord]:
         self._statistics.decoded_payloads += 1
         try:
@@ -173,37 +158,13 @@ class Tail:
         except CodecError as error:
             raise damaged(self._partition, self._recording_id, offset, error) from error
 
-    def _pass(self, begin: int) -> Iterator[_Found]:
-        """Iterate over the entity's actions from a position to the mark."""
-        statistics, header_of = self._statistics, self._selector.header
-        statistics.passes += 1
-        seen = 0
-        try:
-            with self._client.replay(self._recording_id, begin, self.end - begin) as messages:
-                for message in messages:
-                    seen += 1
-                    try:
-                        header = header_of(message.payload)
-                    except CodecError as error:
-                        raise damaged(
-                            self._partition, self._recording_id, message.position, error
-                        ) from error
-                    if not is_mark(message.payload):
-                        self.marks_from = message.end_position
-                    if header is not None:
-                        yield header, message.position, message.payload
-        except InvalidPositionError as error:
-            raise self._refused(begin, error) from error
-        finally:
-            statistics.records += seen
-
-    def _refused(self, begin: int, error: InvalidPositionError) -> EntityError:
+    def _refused(self, begin: int, error: InvalidPositionError) -> Task[EntityError]:
         """Return the error of a log that cannot be read from a position, as it is now."""
         partition = self._partition
-        start = self._client.start_position(self._recording_id)
+        start = yield from self._archive.start_position(self._recording_id)
         if start <= begin:
             return EntityError(f"cannot read the log of {partition}: {error}", partition.topic)
-        replicated = self._replicated()
+        replicated = 0 if self._replicated is None else (yield from self._replicated())
         if replicated >= start:
             return MovedToStoreError(
                 f"the log of {partition} has been purged from {begin} to {start} while it was "
@@ -215,6 +176,92 @@ class Tail:
             f"purged there: events are lost ({error})",
             partition.topic,
         )
+
+
+class _Pass:
+    """A pass over the log from a position to the end of a tail: the actions of its entity."""
+
+    def __init__(self, tail: Tail, begin: int) -> None:
+        self._tail = tail
+        self._begin = begin
+        self._records = tail._archive.records(tail._recording_id, begin, tail.end)
+        tail._statistics.passes += 1
+
+    def next(self) -> Task[list[_Found]]:
+        """Return the next actions; none at the end."""
+        tail, header_of = self._tail, self._tail._selector.header
+        found: list[_Found] = []
+        while not found and (records := (yield from self._read())):
+            tail._statistics.records += len(records)
+            for record in records:
+                try:
+                    header = header_of(record.payload)
+                except CodecError as error:
+                    raise damaged(
+                        tail._partition, tail._recording_id, record.position, error
+                    ) from error
+                if not is_mark(record.payload):
+                    tail.marks_from = record.end_position
+                if header is not None:
+                    found.append((header, record.position, record.payload))
+        return found
+
+    def _read(self) -> Task[list[Message]]:
+        try:
+            return (yield from self._records.next())
+        except InvalidPositionError as error:
+            raise (yield from self._tail._refused(self._begin, error)) from error
+
+    def close(self) -> None:
+        self._records.close()
+
+
+class TailEvents:
+    """The events in a tail, in batches: of its buffer or, if they are too many, read again."""
+
+    def __init__(self, tail: Tail, last: int) -> None:
+        """Begin after a sequence number."""
+        self._tail = tail
+        self._last = last
+        self._buffered = tail._appends
+        self._index = 0
+        self._pass: _Pass | None = None
+        if self._buffered is None and tail._first is not None:
+            begin, fold = tail._first
+            self._pass, self._fold = _Pass(tail, begin), copy(fold)
+
+    def next(self) -> Task[list[EventRecord]]:
+        """Return the next events; none at the end."""
+        found: list[EventRecord] = []
+        while not found and (appends := (yield from self._appends())):
+            for offset, message in appends:
+                append = decode(message)
+                assert isinstance(append, Append)
+                if append.to_seq_nr <= self._last:
+                    continue
+                for record in self._tail._records(append, offset):
+                    if record.seq_nr > self._last:
+                        self._last = record.seq_nr
+                        found.append(record)
+        return found
+
+    def _appends(self) -> Task[list[tuple[int, bytes]]]:
+        """Return the next appends that count; none at the end."""
+        if self._buffered is not None:
+            begin, self._index = self._index, self._index + _BATCH
+            return self._buffered[begin : self._index]
+        added: list[tuple[int, bytes]] = []
+        if self._pass is not None:
+            while not added and (actions := (yield from self._pass.next())):
+                for header, offset, message in actions:
+                    if self._fold.apply(header, offset) is Effect.ADDED:
+                        added.append((offset, message))
+        return added
+
+    def close(self) -> None:
+        """End a pass over the log. Idempotent."""
+        if self._pass is not None:
+            self._pass.close()
 
 
 def records_of(append: Append, partition: int, offset: int) -> Iterator[EventRecord]:

@@ -18,10 +18,77 @@ CLASSES = (
 )
 
 
-@pytest.mark.parametrize("path", generate.SOURCES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", generate.SOURCES, ids=lambda path: path.parts[-3] + path.stem)
 def test_the_committed_modules_are_up_to_date(path: Any) -> None:
     """Generating them again changes nothing."""
-    assert (generate.TARGETS / path.name).read_text() == generate.blocking_source(path)
+    assert generate.target(path).read_text() == generate.blocking_source(path)
+
+
+SOURCE = '''"""The text of the asyncio client; callers await a result, or `AsyncThing`."""
+import asyncio
+
+from aerotape.client.event_loop import AsyncMessages, AsyncRequests
+from aerotape.context import Opening
+from aerotape.client.asynchronous.other import AsyncOther
+
+
+class AsyncThing(AsyncRequests):
+    """Runs.
+
+    >>> async with AsyncThing() as thing:
+    ...     print(await thing.of("await it"))
+    await nobody
+    """
+
+    # A comment that says await and AsyncThing stays.
+    lock = asyncio.Lock()
+
+    async def of(self, é: str) -> Opening[AsyncMessages[AsyncOther]]:
+        """Await what async code says."""
+        "é", await self.one(  # await (1)
+            [await each async for each in self.all(é)]
+        )
+        async with self.lock, AsyncOther("await AsyncOther"):
+            return await anext(self.each, None)  # kept
+
+    async def each(self) -> AsyncGenerator[AsyncOther, None]:
+        yield self
+'''
+EXPECTED = '''"""The text of the blocking client; callers await a result, or `Thing`."""
+import threading
+
+from aerotape.client.blocking_requests import BlockingRequests
+
+from aerotape.client.blocking.other import Other
+
+
+class Thing(BlockingRequests):
+    """Runs.
+
+    >>> with Thing() as thing:
+    ...     print(thing.of("await it"))
+    await nobody
+    """
+
+    # A comment that says await and AsyncThing stays.
+    lock = threading.Lock()
+
+    def of(self, é: str) -> Other:
+        """Await what async code says."""
+        "é", self.one(  # await (1)
+            [each for each in self.all(é)]
+        )
+        with self.lock, Other("await AsyncOther"):
+            return next(self.each, None)  # kept
+
+    def each(self) -> Generator[Other, None, None]:
+        yield self
+'''
+
+
+def test_code_is_changed_and_text_is_not() -> None:
+    """Of texts only examples of docstrings, as code, and names in their prose."""
+    assert generate.blocking_code(SOURCE) == EXPECTED
 
 
 @pytest.mark.parametrize("pair", CLASSES, ids=lambda pair: pair[1].__name__)

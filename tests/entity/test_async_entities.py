@@ -10,7 +10,7 @@ from support.entity.topics import events, new_topic
 
 import aerotape
 from aerotape.context import Opening
-from aerotape.entity.async_entities import AsyncEntities
+from aerotape.entity.asynchronous.entities import AsyncEntities
 from aerotape.errors import EntityError
 
 

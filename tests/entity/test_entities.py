@@ -14,7 +14,7 @@ import aerotape
 from aerotape.codecs.entity import Event, head_segment
 from aerotape.codecs.entity.actions import Append, Delete, Mark, Purge
 from aerotape.codecs.entity.messages import decode
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.partition import Partition
 from aerotape.entity.topic import recordings_of
 from aerotape.errors import AeronTimeoutError, ConfigurationError, EntityError

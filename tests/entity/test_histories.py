@@ -12,7 +12,7 @@ from support.entity.model import Model
 from support.entity.topics import events, new_topic
 
 import aerotape
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.records import EventRecord, SnapshotRecord
 from aerotape.errors import EntityError
 

@@ -42,9 +42,8 @@ def test_persistent_topic(client: aerotape.ArchiveClient) -> None:
             [row] = [each for each in rows if each[2][:8] == key]
             assert counters.value(row[0]) >= place.next_position
         # A sync may be as fast as a look at another counter: it is this one that is awaited.
-        assert [each._recorded_position._counter_id for each in journal._log._writers.values()] == [
-            row[0]
-        ]
+        [writer] = journal._log._writers.values()
+        assert writer.recording.counter == (row[0], row[4])
     with client.entities(topic) as journal:
         assert journal.type == "PD_JOURNAL"
         journal.append("k", events(100))

@@ -13,7 +13,7 @@ from support.entity.topics import events, new_topic, numbers
 
 import aerotape
 from aerotape.codecs.entity import Event
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.records import EventRecord, Head, Pointer
 from aerotape.entity.replicator import Replicator
 from aerotape.entity.stores import base

@@ -17,7 +17,7 @@ from support.stores.postgresql import PostgresqlServer
 
 import aerotape
 from aerotape.codecs.entity.actions import Event
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.partition import Partition
 from aerotape.entity.records import Head, Pointer
 from aerotape.entity.replicator import Progress, Replicator

@@ -14,7 +14,7 @@ from support.entity.topics import new_topic, numbers
 
 import aerotape
 from aerotape.codecs.entity import Event
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.records import Pointer
 from aerotape.entity.replicator import Replicator
 from aerotape.entity.retention import PartitionPurge, retain

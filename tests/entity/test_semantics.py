@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -30,6 +29,7 @@ from aerotape.entity.log.tail import LogStatistics, Tail
 from aerotape.entity.partition import Partition
 from aerotape.entity.records import EventRecord
 from aerotape.entity.transitions import LoggedAction, collapse
+from aerotape.waiting import Task, run
 
 ID = "an entity"
 LENGTH = 64
@@ -80,17 +80,31 @@ def of_reader(actions: Sequence[Action]) -> Journal:
         for at, each in zip(range(0, LENGTH * len(actions), LENGTH), actions, strict=True)
     ]
 
-    def replay(_: int, begin: int, __: int) -> Any:
-        return nullcontext(each for each in messages if each.position >= begin)
+    class Records:
+        """Batches of two."""
 
-    client = cast("Any", SimpleNamespace(replay=replay))
+        def __init__(self, _: int, begin: int, __: int) -> None:
+            self.rest = [each for each in messages if each.position >= begin]
+
+        def next(self) -> Task[list[Any]]:
+            found, self.rest = self.rest[:2], self.rest[2:]
+            return found
+            yield
+
+        def close(self) -> None:
+            pass
+
+    archive = cast("Any", SimpleNamespace(records=Records))
     end = LENGTH * len(actions)
     partition, selector = Partition("topic", 0, 1, True), Selector(ID)
     found: list[Journal] = []
     for buffer_length in (0, 1 << 20):
-        tail = Tail(client, partition, 0, selector, Fold(), end, LogStatistics(), buffer_length)
-        tail.scan(0)
-        journal = tail.fold.last, [each.event.seq_nr for each in tail.events(1)]
+        tail = Tail(archive, partition, 0, selector, Fold(), end, LogStatistics(), buffer_length)
+        run(tail.scan(0))
+        events, seq_nrs = tail.events(1), list[int]()
+        while batch := run(events.next()):
+            seq_nrs += [each.event.seq_nr for each in batch]
+        journal = tail.fold.last, seq_nrs
         found.append(journal if tail.fold.exists else None)
     assert found[0] == found[1]
     return found[0]

@@ -10,7 +10,7 @@ from support.entity.memory_store import MemoryStore
 from support.entity.topics import events, new_topic, numbers
 
 import aerotape
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.records import EventRecord, SnapshotRecord
 from aerotape.errors import EntityError, JournalChangedError
 

@@ -19,6 +19,7 @@ from aerotape.message import MessageBuffer
 from aerotape.waiting import (
     Attempt,
     BackgroundTasks,
+    Blocking,
     CounterValue,
     Done,
     Fragments,
@@ -110,6 +111,9 @@ def test_every_kind_of_wait(runner: Runner) -> None:
         attempt = Attempt(lambda wait_ns: "attempted", 1_000_000)
         yield attempt
         found.append(attempt.value)
+        blocking = Blocking(lambda: "called")
+        yield blocking
+        found.append(blocking.value)
         yield Responses(session, "wait", 1_000_000)
         done = Done[str]()
         threading.Timer(0.01, done.set, ("reported",)).start()
@@ -117,7 +121,7 @@ def test_every_kind_of_wait(runner: Runner) -> None:
         found.append(done.result)
         return found
 
-    assert runner(task) == [3, b"payload", "at last", "attempted", "reported"]
+    assert runner(task) == [3, b"payload", "at last", "attempted", "called", "reported"]
 
 
 @RUNNERS

@@ -16,7 +16,7 @@ from aerotape.tools._cli.output import note
 from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
-    from aerotape.entity.entities import Entities
+    from aerotape.entity.blocking.entities import Entities
     from aerotape.entity.records import EntityOptions
     from aerotape.entity.stored import StoredEntities
 

@@ -17,7 +17,7 @@ from aerotape.tools._entity._common import add_journal_command, age_ns, journals
 
 if TYPE_CHECKING:
     from aerotape.codecs.entity.actions import Event
-    from aerotape.entity.entities import Entities
+    from aerotape.entity.blocking.entities import Entities
     from aerotape.entity.log.writer import RecordPosition
 
 _KEYS: Final = ("seq_nr", "tags", "payload_type", "payload")

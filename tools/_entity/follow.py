@@ -16,7 +16,7 @@ from aerotape.tools._entity.read import event_row, event_text
 
 if TYPE_CHECKING:
     from aerotape.entity.following.changes import TopicChange
-    from aerotape.entity.following.subscription import From
+    from aerotape.entity.following.following import From
 
 _POSITIONS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*")
 

@@ -27,7 +27,7 @@ from aerotape.archive.features.built_in import FEATURES
 from aerotape.archive.retention.locked_segments import plan_directory
 from aerotape.archive.retention.policy import Limit, RetentionPolicy, RetentionRule
 from aerotape.codecs.entity import Event
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.partition import Partition
 from aerotape.entity.replicator import Replicator
 from aerotape.entity.stores.url import open_store

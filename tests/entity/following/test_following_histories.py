@@ -16,9 +16,9 @@ from support.entity.model import Model
 from support.entity.topics import new_topic, tagged_events
 
 import aerotape
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.following.changes import TopicAppend, TopicChange
-from aerotape.entity.following.subscription import From
+from aerotape.entity.following.following import From
 from aerotape.entity.records import EventRecord
 from aerotape.entity.replicator import Replicator
 from aerotape.entity.stores.store import Store

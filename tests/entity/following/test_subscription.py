@@ -23,7 +23,7 @@ from aerotape.entity.following.changes import (
     TopicDelete,
     TopicPurge,
 )
-from aerotape.entity.log.recorded_position import RecordedPosition
+from aerotape.entity.log.recording import PartitionRecording
 from aerotape.entity.records import Pointer
 from aerotape.entity.topic import partition_of, recordings_of
 from aerotape.errors import (
@@ -32,6 +32,7 @@ from aerotape.errors import (
     EntityError,
     EntityStoreError,
 )
+from aerotape.waiting import run
 
 # Ids of partitions 0 and 1 of two.
 IDS = [next(id for id in "abcdefgh" if partition_of(id, 2) == index) for index in range(2)]
@@ -204,12 +205,10 @@ def test_persistent_topic(archive: ServedArchive, client: aerotape.ArchiveClient
         pytest.skip("the Java archive does not have them")
     with client.entities(new_topic(), type="PD_JOURNAL") as journal:
         places = [journal.append("a", events(number)) for number in range(1, 5)]
-        writer = journal._log.writer("a")
-        counter_id = writer._recorded_position._counter_id
-        assert counter_id is not None
+        assert run(journal._log.writer("a")).recording.counter is not None
         with pytest.MonkeyPatch.context() as patch:  # a sync that is under way
             confirmed = places[1].next_position
-            patch.setattr(RecordedPosition, "live", lambda _: confirmed)
+            patch.setattr(PartitionRecording, "counted", lambda _: confirmed)
             with journal.subscribe() as subscription, journal.subscribe("now") as later:
                 assert [shown(each)[1] for each in subscription.take(9)] == [1, 2]
                 patch.undo()
@@ -331,7 +330,7 @@ def test_damaged_record(client: aerotape.ArchiveClient) -> None:
     """A record that is no action is an error with its position, after the changes before it."""
     with client.entities(new_topic()) as journal:
         place = journal.append("a", events(1))
-        publication = journal._log.writer("a")._publication
+        publication = run(journal._log.writer("a"))._publication
         publication.offer(b"no action, or one of a later version of aerotape")
         with journal.subscribe(timeout_ns=TIMEOUT_NS) as subscription:
             assert shown(next(subscription)) == ("a", 1)
@@ -393,25 +392,21 @@ def test_asyncio(archive: ServedArchive) -> None:
         ):
 
             async def first(count: int) -> list[TopicChange]:
-                found = []
-                changes = journal.subscribe()
-                async for change in changes:
-                    found.append(change)
-                    if len(found) == count:
-                        break
-                await changes.aclose()
-                return found
+                async with journal.subscribe() as changes:
+                    return [await anext(changes) for _ in range(count)]
 
             following = asyncio.create_task(first(300))
             await journal.append_many(("a", events(number)) for number in range(1, 301))
             found = await asyncio.wait_for(following, 30)
             assert [shown(each) for each in found] == [("a", n) for n in range(1, 301)]
-            rest = journal.subscribe(found[297].positions, until_caught_up=True)
+            rest = await journal.subscribe(found[297].positions, until_caught_up=True)
             assert [shown(each) async for each in rest] == [("a", 299), ("a", 300)]
-            with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(anext(journal.subscribe("now")), 0.2)
-            await journal.append("a", events(301))
-            tagged = journal.subscribe(tags=("none",), until_caught_up=True)
+            async with journal.subscribe("now") as later:
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(anext(later), 0.2)
+                await journal.append("a", events(301))
+                assert shown(await asyncio.wait_for(anext(later), 30)) == ("a", 301)
+            tagged = await journal.subscribe(tags=("none",), until_caught_up=True)
             assert [each async for each in tagged] == []
 
     asyncio.run(use())

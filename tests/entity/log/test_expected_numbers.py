@@ -14,10 +14,11 @@ from support.entity.topics import events, new_topic, numbers
 import aerotape
 from aerotape.codecs.entity import Event
 from aerotape.codecs.entity.actions import ActionKind
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.topic import recordings_of
 from aerotape.errors import EntityError, SequenceConflictError
 from aerotape.frame_header import HEADER_LENGTH
+from aerotape.waiting import Task, run
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -176,11 +177,11 @@ def test_a_change_while_another_thread_reads(
         one.append("b", events(1), expect=0)
         one.append("a", events(1), expect=0)
         assert two.pointer("c") is None  # its mark ends the run of known records
-        writer = one._log.writer("b")
+        writer = run(one._log.writer("b"))
         end_of_log = writer.end_of_log
 
-        def end_of_log_and_append(mark: Callable[[], bytes]) -> int:
-            end = end_of_log(mark)
+        def end_of_log_and_append(mark: Callable[[], bytes]) -> Task[int]:
+            end = yield from end_of_log(mark)
             one.append("a", events(2))
             return end
 
@@ -218,8 +219,8 @@ def test_a_log_that_is_purged_after_a_journal_was_known(archive: ServedArchive) 
 
 def filling(journal: Entities, seq_nr: int) -> list[Event]:
     """Return an event whose append has 512 bytes in the log, with an id of one letter."""
-    message, _ = journal._append_message(
-        ActionKind.CONDITIONAL_APPEND, "a", [Event(seq_nr, b"", "binary")], None, None, None
+    message, _ = journal._log.messages.append(
+        ActionKind.CONDITIONAL_APPEND, "a", [Event(seq_nr, b"", "binary")]
     )
     return [Event(seq_nr, bytes(512 - HEADER_LENGTH - len(message)), "binary")]
 

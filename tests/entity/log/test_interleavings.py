@@ -8,14 +8,15 @@ from __future__ import annotations
 import random
 
 import pytest
-from support.entity.simulation import TOPIC, Record, World, Writer
+from support.entity.simulation import TOPIC, Record, World, open_writer
 from support.entity.topics import events
 
 from aerotape.codecs.entity.actions import ActionKind
 from aerotape.codecs.entity.messages import read_header
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.log import topic_log
 from aerotape.errors import SequenceConflictError
+from aerotape.waiting import run
 
 HISTORIES = 300
 STEPS = 12
@@ -121,12 +122,12 @@ def test_interleavings(
     monkeypatch: pytest.MonkeyPatch, seeds: range, threads: int, stored: bool
 ) -> None:
     """Of two objects, used by threads; with a store that lags, and a log purged up to there."""
-    monkeypatch.setattr(topic_log, "PartitionWriter", Writer)
+    monkeypatch.setattr(topic_log, "open_writer", open_writer)
     for number in range(seeds.start * HISTORIES, seeds.stop * HISTORIES):
         world = World(random.Random(number), stored=stored)
         topics = [world.open_topic(world.store) for _ in range(2)]
         for topic in topics:
-            topic._log.writer(IDS[0])  # the log is locked meanwhile
+            run(topic._log.writer(IDS[0]))  # others wait meanwhile
         try:
             world.baton.run([Caller(world, topics).run for _ in range(threads)])
         except BaseException as error:

@@ -9,7 +9,7 @@ from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.entity.topics import events
 
 from aerotape.entity import replicator as replicating
-from aerotape.entity.log.recorded_position import RecordedPosition
+from aerotape.entity.log.recording import PartitionRecording
 from aerotape.entity.log.writer import RecordPosition
 from aerotape.entity.replicator import Replicator
 from aerotape.entity.stores.url import open_store
@@ -63,11 +63,11 @@ def test_only_what_is_on_storage_is_replicated(
     """Of a persistent topic: the rest follows when it is confirmed."""
     url, archive_dir = f"sqlite:{tmp_path / 'store.db'}", tmp_path / "archive"
 
-    class Unsynced(RecordedPosition):
+    class Unsynced(PartitionRecording):
         """The confirmed position before the last record was synced."""
 
-        def counter(self) -> int | None:
-            position = super().counter()
+        def counted(self) -> int | None:
+            position = super().counted()
             assert position == second.next_position
             return first.next_position
 
@@ -79,7 +79,7 @@ def test_only_what_is_on_storage_is_replicated(
         first = journal.append("k", events(1))
         second = journal.append("k", events(2))
         with monkeypatch.context() as patched:
-            patched.setattr(replicating, "RecordedPosition", Unsynced)
+            patched.setattr(replicating, "PartitionRecording", Unsynced)
             replicate(archive, url)
         with open_store(url) as store:
             assert [each.seq_nr for each in store.events("t", "k")] == [1]

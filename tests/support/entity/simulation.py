@@ -9,19 +9,21 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from aerotape.client.blocking_requests import BlockingRequests
 from aerotape.codecs.entity.messages import read_header
-from aerotape.entity.entities import Entities
+from aerotape.entity.blocking.entities import Entities
 from aerotape.entity.log.known_end import KnownEnd
+from aerotape.entity.log.topic_log import TopicLog
 from aerotape.entity.log.writer import PartitionWriter
 from aerotape.entity.partition import Partition
 from aerotape.entity.records import EventRecord, Head, Pointer
 from aerotape.entity.stores.store import Store
 from aerotape.errors import InvalidPositionError
 from aerotape.frame_header import HEADER_LENGTH, align_frame
+from aerotape.waiting import Task
 from support.entity.baton import Baton
 from support.entity.memory_store import MemoryStore
 
@@ -151,32 +153,69 @@ class World:
             self.start = self.chance.randint(self.start, max(self.start, end))
 
     def open_topic(self, store: Store | None) -> Entities:
-        """Return a topic object; `PartitionWriter` is to be replaced by `Writer`."""
-        client: Any = SimpleNamespace(
-            world=self,
-            list_recordings=list,
-            start_position=self._start_position,
-            max_recorded_position=lambda _: self.position,
-            replay=self._replay,
-        )
+        """Return a topic object; `topic_log.open_writer` is to be replaced by that below."""
+        archive: Any = Archive(self)
         buffer_length = self.chance.choice([0, _MAX_LENGTH])
-        return Entities(client, TOPIC, 1, store, timeout_ns=1, buffer_length=buffer_length)
+        partitions = [Partition(TOPIC, 0, 1)]
+        log = TopicLog(archive, partitions, store, "", "", 1, buffer_length)
+        session: Any = None
+        return Entities(BlockingRequests(session), log)
 
-    def _start_position(self, _: int) -> int:
-        self.switch()
-        return self.start
 
-    @contextmanager
-    def _replay(self, _: int, begin: int, length: int) -> Iterator[Iterator[SimpleNamespace]]:
-        self.switch()
-        if begin < self.start:
-            raise InvalidPositionError(f"the recording begins at {self.start}, not at {begin}")
-        found = [each for each in self.records if begin <= each.offset < begin + length]
-        yield (
-            SimpleNamespace(payload=each.message, position=each.offset, end_position=each.end)
-            for each in found
-        )
-        self.switch()
+class Archive:
+    """What a `LogArchive` is to a topic object."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def start_position(self, _: int) -> Task[int]:
+        self.world.switch()
+        return self.world.start
+        yield
+
+    def last_position(self, _: int) -> Task[int]:
+        return self.world.position
+        yield
+
+    def records(self, _: int, begin: int, end: int) -> Records:
+        return Records(self.world, begin, end)
+
+
+class Records:
+    """Records of the log, in batches of random length."""
+
+    def __init__(self, world: World, begin: int, end: int) -> None:
+        self.world = world
+        self.begin, self.end = begin, end
+        self.rest: list[SimpleNamespace] | None = None
+
+    def next(self) -> Task[list[SimpleNamespace]]:
+        self.world.switch()
+        if self.rest is None:
+            if self.begin < self.world.start:
+                raise InvalidPositionError(
+                    f"the recording begins at {self.world.start}, not at {self.begin}"
+                )
+            self.rest = [
+                SimpleNamespace(payload=each.message, position=each.offset, end_position=each.end)
+                for each in self.world.records
+                if self.begin <= each.offset < self.end
+            ]
+        count = self.world.chance.choice([1, 3, 100])
+        found, self.rest = self.rest[:count], self.rest[count:]
+        return found
+        yield
+
+    def close(self) -> None:
+        pass
+
+
+def open_writer(
+    archive: Archive, partition: Partition, channel: str, timeout_ns: int
+) -> Task[PartitionWriter]:
+    """Return a writer to the log of a `World`."""
+    return Writer(archive.world, partition)
+    yield
 
 
 class Writer(PartitionWriter):
@@ -184,28 +223,32 @@ class Writer(PartitionWriter):
 
     is_open = True
 
-    def __init__(self, client: Any, partition: Partition, channel: str, timeout_ns: int) -> None:
-        self.world: World = client.world
+    def __init__(self, world: World, partition: Partition) -> None:
+        self.world = world
         self.partition = partition
-        self.recording_id = 0
+        recording: Any = SimpleNamespace(id=0)
+        self.recording = recording
         self.max_length = self._max_payload_length = _MAX_LENGTH
-        self._publication: Any = self.world
+        publication: Any = world
+        self._publication = publication
         self.lock = threading.Lock()
         self.known_end = KnownEnd()
 
-    def send(self, *arguments: Any) -> Any:
+    def send(self, *arguments: Any) -> Task[Any]:
         self.world.switch()
-        done = super().send(*arguments)
+        done = yield from super().send(*arguments)
         self.world.switch()
         return done
 
-    def end_of_log(self, mark: Any) -> int:
-        end = super().end_of_log(mark)
+    def end_of_log(self, mark: Any) -> Task[int]:
+        end = yield from super().end_of_log(mark)
         self.world.switch()
         return end
 
-    def await_recorded(self, position: int) -> None:
+    def recorded(self, position: int) -> Task[None]:
         self.world.switch()
+        return
+        yield
 
     def close(self) -> None:
         pass

@@ -1,47 +1,89 @@
-"""The journal of a topic: append, read, delete and purge by the id of an entity."""
+# Generated from asynchronous/entities.py: do not edit.
+# Regenerate: python -m aerotape.client.generate
+"""The journal of a topic, for asyncio: append, read, delete and purge by the id of an entity."""
 
 from __future__ import annotations
 
-import time
-import uuid
-from collections.abc import Collection, Generator, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Self
 
-from aerotape import __version__
-from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Event, EventPayloadType
-from aerotape.codecs.entity.messages import encode_fields
-from aerotape.codecs.entity.payload import encode_events
-from aerotape.codecs.journal_type import JOURNAL_TYPES, JournalType
+from aerotape.client.blocking_requests import BlockingRequests
+from aerotape.codecs.entity.actions import ActionKind, Event, EventPayloadType
+from aerotape.codecs.journal_type import JournalType
 from aerotape.context import Closing
+from aerotape.entity import reading
 from aerotape.entity.fold import Effect
-from aerotape.entity.following.subscription import From, Subscription
-from aerotape.entity.log.tail import DEFAULT_BUFFER_LENGTH, Tail
+from aerotape.entity.following.changes import TopicChange
+from aerotape.entity.following.following import Following, From, follow
 from aerotape.entity.log.topic_log import TopicLog
-from aerotape.entity.log.writer import PartitionWriter, RecordPosition
-from aerotape.entity.partition import Partition
+from aerotape.entity.log.writer import RecordPosition
+from aerotape.entity.reading import JournalEvents
 from aerotape.entity.records import EventRecord, Head, SnapshotRecord
-from aerotape.entity.stored import stored_events, stored_snapshot
-from aerotape.entity.stores.store import Store
-from aerotape.entity.topic import (
-    MAX_PARTITIONS,
-    check_topic,
-    recordings_of,
-)
-from aerotape.errors import (
-    CodecError,
-    ConfigurationError,
-    EntityError,
-    SequenceConflictError,
-)
+from aerotape.errors import EntityError, SequenceConflictError
 
-if TYPE_CHECKING:
-    from aerotape.client.client import Client
 
-DEFAULT_CHANNEL: Final = "aeron:ipc"
+class Subscription(Iterator[TopicChange], Closing):
+    """The changes of the journals of a topic. Created by `Entities.subscribe`.
+
+    For one reader. Iterating waits for the next change. It raises `AeronTimeoutError` when there is
+    none in time, and other errors when the archive or the store does not respond: iterate again to
+    continue. A reader that is interrupted or cancelled loses no change.
+    """
+
+    def __init__(self, requests: BlockingRequests, following: Following) -> None:
+        """Follow. Created by `Entities.subscribe`."""
+        self._requests = requests
+        self._following = following
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """The position to which each partition has been followed, bytes.
+
+        A subscription from there continues after the change that was returned last. Positions also
+        move with records that are no changes, or have none of the tags.
+        """
+        return dict(self._following.positions)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is closed, or has caught up and was to end then."""
+        return self._following.is_over
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> TopicChange:
+        change = self._requests._run(self._following.next())
+        if change is None:
+            raise StopIteration
+        return change
+
+    def take(self, limit: int) -> list[TopicChange]:
+        """Return the changes that there are now, without waiting for more.
+
+        Args:
+            limit: the most changes.
+
+        Raises:
+            EntityError: the log is damaged, or purged where it is needed, or not that of the
+                positions or the store.
+            EntityStoreError: the store does not respond.
+            AerotapeError: the archive is gone.
+        """
+        return self._requests._run(self._following.take(limit))
+
+    def close(self) -> None:
+        """End it. Idempotent."""
+        self._following.close()
 
 
 class Entities(Closing):
-    """The journals of one topic. Created by `ArchiveClient.entities`; thread-safe.
+    """The journals of one topic. Created by `ArchiveClient.entities`.
+
+    Any number of operations may be in progress at the same time. When one that writes is cancelled
+    while it waits for room in the publication, nothing was written; later, what it has written is
+    recorded, or may be.
 
     Attributes:
         topic: the topic's name.
@@ -50,55 +92,14 @@ class Entities(Closing):
         statistics: what reads took from the log.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        topic: str,
-        partitions: int | None = None,
-        store: Store | None = None,
-        *,
-        type: JournalType | None = None,
-        channel: str = DEFAULT_CHANNEL,
-        origin: str = "",
-        timeout_ns: int | None = None,
-        buffer_length: int = DEFAULT_BUFFER_LENGTH,
-    ) -> None:
-        """Open a topic. Use `ArchiveClient.entities`, which documents the arguments."""
-        self.topic = check_topic(topic)
-        existing = recordings_of(topic, client.list_recordings())
-        found = next(iter(existing), None)
-        count = None if found is None else found.count
-        if partitions is None:
-            partitions = count or 1
-        if not 1 <= partitions <= MAX_PARTITIONS:
-            raise ConfigurationError(
-                f"partitions={partitions}: expected 1 to {MAX_PARTITIONS}", "partitions"
-            )
-        if count not in (None, partitions):
-            raise ConfigurationError(
-                f"partitions={partitions}: topic {topic} has {count} partitions", "partitions"
-            )
-        known = None if found is None else found.type
-        if known is not None and type not in (None, known):
-            raise ConfigurationError(f"type={type}: topic {topic} is of type {known}", "type")
-        self.type = type or known or "VD_JOURNAL"
-        if self.type not in JOURNAL_TYPES:
-            raise ConfigurationError(f"type={type}: expected {' or '.join(JOURNAL_TYPES)}", "type")
-        self.partitions = partitions
-        self._client = client
-        self._store = store
-        is_persistent = self.type == "PD_JOURNAL"
-        self._log = TopicLog(
-            client,
-            [Partition(topic, index, partitions, is_persistent) for index in range(partitions)],
-            store,
-            channel,
-            client._session.timeout_ns if timeout_ns is None else timeout_ns,
-            buffer_length,
-        )
-        self.statistics = self._log.statistics
-        self._origin = origin
-        self._version = f"aerotape {__version__}"
+    def __init__(self, requests: BlockingRequests, log: TopicLog) -> None:
+        """Use an open topic. Created by `ArchiveClient.entities`."""
+        self.topic = log.topic
+        self.partitions = len(log.partitions)
+        self.type: JournalType = log.partitions[0].type
+        self.statistics = log.statistics
+        self._requests = requests
+        self._log = log
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -136,18 +137,19 @@ class Entities(Closing):
             AeronTimeoutError: they are not recorded in time; they may be later.
         """
         kind = ActionKind.APPEND if expect is None else ActionKind.CONDITIONAL_APPEND
-        message, action = self._append_message(
+        message, action = self._log.messages.append(
             kind, id, events, expire_after_ns, metadata, payload_metadata
         )
         if expect is None:
-            return self._log.written(id, message, action)
+            return self._requests._run(self._log.written(id, message, action))
         if action.from_seq_nr != expect + 1:
             raise EntityError(
                 f"cannot append to {id!r}: the events begin with {action.from_seq_nr}; with "
                 f"expect={expect} they begin with {expect + 1}",
                 self.topic,
             )
-        place, effect, last = self._log.decided(id, message, action)
+        decided = self._log.decided(id, message, action)
+        place, effect, last = self._requests._run(decided)
         if effect is Effect.REFUSED:
             raise SequenceConflictError(
                 f"journal {id!r} of topic {self.topic} ends with event {last}, not with {expect}: "
@@ -174,17 +176,9 @@ class Entities(Closing):
             EntityError: as `append`.
             AeronTimeoutError: as `append`.
         """
-        places = []
-        ends: dict[PartitionWriter, int] = {}
-        for id, events in appends:
-            message, action = self._append_message(ActionKind.APPEND, id, events, None, None, None)
-            writer = self._log.writer(id)
-            place, _ = writer.send(message, action)
-            ends[writer] = place.next_position
-            places.append(place)
-        for writer, end in ends.items():
-            writer.await_recorded(end)
-        return places
+        append = partial(self._log.messages.append, ActionKind.APPEND)
+        given = ((id, *append(id, events)) for id, events in appends)
+        return self._requests._run(self._log.all_written(given))
 
     def save_snapshot(
         self,
@@ -218,10 +212,11 @@ class Entities(Closing):
         if seq_nr < 1:
             raise EntityError(f"{refused}: sequence numbers begin at 1", self.topic)
         event = Event(seq_nr, payload, payload_type)
-        message, action = self._append_message(
-            ActionKind.SNAPSHOT, id, [event], None, metadata, None
+        message, action = self._log.messages.append(
+            ActionKind.SNAPSHOT, id, [event], metadata=metadata
         )
-        place, effect, last = self._log.decided(id, message, action)
+        decided = self._log.decided(id, message, action)
+        place, effect, last = self._requests._run(decided)
         if effect is not Effect.SNAPSHOT:
             has = f"its journal ends with event {last}" if last else "it has no journal"
             raise EntityError(f"{refused}: {has}", self.topic)
@@ -248,7 +243,8 @@ class Entities(Closing):
         last = self.pointer(id)
         if last is None:
             return None
-        return self._log.written(id, *self._message(ActionKind.DELETE, id, min(to_seq_nr, last)))
+        deleted = self._log.messages.other(ActionKind.DELETE, id, min(to_seq_nr, last))
+        return self._requests._run(self._log.written(id, *deleted))
 
     def purge(self, id: str) -> RecordPosition:
         """Delete a journal; the next append begins a new one.
@@ -260,7 +256,8 @@ class Entities(Closing):
             EntityError: as `append`.
             AeronTimeoutError: as `append`.
         """
-        return self._log.written(id, *self._message(ActionKind.PURGE, id))
+        purged = self._log.messages.other(ActionKind.PURGE, id)
+        return self._requests._run(self._log.written(id, *purged))
 
     def purge_unchanged(self, id: str, head: Head) -> bool:
         """Delete a journal if its last change is the one of a head in a store.
@@ -272,16 +269,17 @@ class Entities(Closing):
             EntityError: as `append`.
             AeronTimeoutError: as `append`.
         """
-        message, action = self._message(ActionKind.CONDITIONAL_PURGE, id, head.offset)
-        return self._log.decided(id, message, action)[1] is Effect.PURGED
+        purged = self._log.messages.other(ActionKind.CONDITIONAL_PURGE, id, head.offset)
+        _, effect, _ = self._requests._run(self._log.decided(id, *purged))
+        return effect is Effect.PURGED
 
     # -- reading -------------------------------------------------------------------------------
 
     def read(self, id: str, from_seq_nr: int = 1) -> Generator[EventRecord, None, None]:
-        """Return an iterator over the events of a journal, by strictly rising sequence number.
+        """Iterate over the events of a journal, by strictly rising sequence number.
 
-        It has everything that was acknowledged before the call, and may have later appends. The
-        call looks through the part of the log that is not replicated; with a store that is up to
+        It has everything that was acknowledged before it began, and may have later appends. First
+        it looks through the part of the log that is not replicated; with a store that is up to
         date, the log is not read.
 
         Args:
@@ -293,8 +291,8 @@ class Entities(Closing):
                 if the log has been replicated and purged where it is still to be read: read again.
             AeronTimeoutError: the archive does not respond.
         """
-        tail, head = self._view(id)
-        return self._events(id, tail, head, max(from_seq_nr, 1))
+        reading_it = reading.read(self._log, id, from_seq_nr)
+        return self._requests._iterate(reading_it, self._each)
 
     def snapshot(self, id: str) -> SnapshotRecord | None:
         """Return the snapshot with the highest sequence number, the last one if several have it.
@@ -306,7 +304,7 @@ class Entities(Closing):
             EntityError: as `read`.
             AeronTimeoutError: as `read`.
         """
-        return self._snapshot(id, *self._view(id))
+        return self._requests._run(reading.snapshot(self._log, id))
 
     def recover(self, id: str) -> tuple[SnapshotRecord | None, Generator[EventRecord, None, None]]:
         """Return the latest snapshot, and an iterator over the events after it, as `read`.
@@ -324,10 +322,9 @@ class Entities(Closing):
             EntityError: as `read`; by the iterator, if the events may be incomplete.
             AeronTimeoutError: as `read`.
         """
-        tail, head = self._view(id)
-        snapshot = self._snapshot(id, tail, head)
-        after = 0 if snapshot is None else snapshot.seq_nr
-        return snapshot, self._events(id, tail, head, after + 1, is_whole=True)
+        recovering = reading.recover(self._log, id)
+        snapshot, events = self._requests._run(recovering)
+        return snapshot, self._each(events)
 
     def pointer(self, id: str) -> int | None:
         """Return the last sequence number of a journal, None when there is no journal.
@@ -336,8 +333,7 @@ class Entities(Closing):
             EntityError: as `read`.
             AeronTimeoutError: as `read`.
         """
-        tail, _ = self._view(id)
-        return tail.fold.last if tail.fold.exists else None
+        return self._requests._run(reading.pointer(self._log, id))
 
     def subscribe(
         self,
@@ -368,94 +364,16 @@ class Entities(Closing):
             EntityStoreError: the store has no order of events across entities (Cassandra) or,
                 for all tags, no index of positions.
         """
-        return Subscription(
-            self._client,
-            self._log.partitions,
-            self._store,
-            from_,
-            tags,
-            until_caught_up,
-            timeout_ns,
-        )
+        begin = partial(follow, self._log, from_, tags, until_caught_up, timeout_ns)
+        return self._requests._open(begin, partial(Subscription, self._requests))
 
-    def _view(self, id: str) -> tuple[Tail, Head | None]:
-        return self._log.view(
-            id, lambda: self._message(ActionKind.MARK, id, mark_id=uuid.uuid4().hex)[0]
-        )
-
-    def _events(
-        self,
-        id: str,
-        tail: Tail,
-        head: Head | None,
-        from_seq_nr: int,
-        is_whole: bool = False,
-    ) -> Generator[EventRecord, None, None]:
-        following: int | None = from_seq_nr
-        if self._store is not None and head is not None:
-            first = max(from_seq_nr, tail.fold.deleted + 1)
-            following = yield from stored_events(
-                self._store, self.topic, id, head, first, tail.end, is_whole=is_whole
-            )
-        if following is not None:
-            yield from tail.events(following)
-
-    def _snapshot(self, id: str, tail: Tail, head: Head | None) -> SnapshotRecord | None:
-        found = [tail.snapshot()]
-        if self._store is not None and head is not None:
-            found.append(stored_snapshot(self._store, self.topic, id, head))
-        snapshots = [each for each in found if each is not None]
-        return max(snapshots, key=lambda each: (each.seq_nr, each.offset), default=None)
-
-    # -- messages ------------------------------------------------------------------------------
-
-    def _append_message(
-        self,
-        kind: ActionKind,
-        id: str,
-        events: Sequence[Event],
-        expire_after_ns: int | None,
-        metadata: Any,
-        payload_metadata: Any,
-    ) -> tuple[bytes, ActionHeader]:
+    def _each(self, events: JournalEvents) -> Generator[EventRecord, None, None]:
         try:
-            payload, payload_type = encode_events(events, expire_after_ns, payload_metadata)
-            now_ms = time.time_ns() // 1_000_000
-            first, last = events[0].seq_nr, events[-1].seq_nr
-            message = encode_fields(
-                kind,
-                id,
-                now_ms,
-                self._origin,
-                self._version,
-                metadata,
-                first,
-                last,
-                payload_type,
-                payload,
-            )
-            return message, ActionHeader(kind, id.encode(), first, last, now_ms)
-        except CodecError as error:
-            what = "save a snapshot of" if kind is ActionKind.SNAPSHOT else "append to"
-            raise EntityError(f"cannot {what} {id!r}: {error}", self.topic) from error
-
-    def _message(
-        self, kind: ActionKind, id: str, to_seq_nr: int = 0, mark_id: str = ""
-    ) -> tuple[bytes, ActionHeader]:
-        now_ms = time.time_ns() // 1_000_000
-        try:
-            message = encode_fields(
-                kind,
-                id,
-                now_ms,
-                self._origin,
-                self._version,
-                to_seq_nr=to_seq_nr,
-                mark_id=mark_id,
-            )
-            return message, ActionHeader(kind, id.encode(), 0, to_seq_nr, now_ms)
-        except CodecError as error:
-            raise EntityError(str(error), self.topic) from error
+            while batch := self._requests._run(events.next()):
+                for record in batch:
+                    yield record
+        finally:
+            events.close()
 
     def close(self) -> None:
         """Close the publications; recordings stop when no other writer is left. Idempotent."""

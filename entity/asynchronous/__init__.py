@@ -1,0 +1,1 @@
+"""Entities for asyncio, from which the blocking form is generated (`client.generate`)."""

@@ -1,0 +1,1 @@
+"""The blocking form of entities, generated from the asyncio one (`client.generate`)."""
