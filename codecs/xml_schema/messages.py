@@ -126,7 +126,9 @@ class Messages:
         version = max(since, declared.since_version)
         if isinstance(kind, Composite):
             kind = self._types.dated(kind, version, since)
-        return Field(name, id_, offset, version, own, constant, kind)
+        semantic_type = declared.semantic_type or element.attributes.get("semanticType", "")
+        time_unit = element.attributes.get("timeUnit") or declared.time_unit or ""
+        return Field(name, id_, offset, version, own, constant, kind, semantic_type, time_unit)
 
     def _type_of_field(
         self, element: Element, declared: Declared, own: Presence

@@ -308,6 +308,20 @@ fn column(name: &str, kind: Kind, primitive: Primitive, offset: usize, length: u
         constant: None,
         names: vec![(1, "ONE".into()), (2, "TWO".into())],
         children: vec![],
+        precision: 0,
+        scale: 0,
+        exponent: 0,
+    }
+}
+
+/// A decimal with an exponent.
+fn decimal(offset: usize, exponent: usize) -> Column {
+    let exponent = column("exponent", Kind::Number, Primitive::Int8, exponent, 1);
+    Column {
+        precision: 38,
+        scale: 18,
+        children: vec![exponent],
+        ..column("price", Kind::Decimal, Primitive::Int32, offset, 1)
     }
 }
 
@@ -326,7 +340,10 @@ fn plan() -> Plan {
         block_length: number(0, Primitive::Uint16),
         count: number(2, Primitive::Uint16),
         body: body(
-            vec![column("number", Kind::Number, Primitive::Int32, 0, 1)],
+            vec![
+                column("number", Kind::Number, Primitive::Int32, 0, 1),
+                decimal(0, 0),
+            ],
             4,
             vec![],
             vec![],
@@ -366,6 +383,13 @@ fn plan() -> Plan {
                         6,
                     ),
                     column("numbers", Kind::Numbers, Primitive::Int16, 16, 4),
+                    decimal(16, 8),
+                    Column {
+                        scale: 9,
+                        exponent: -9,
+                        ..column("time", Kind::Timestamp, Primitive::Uint64, 0, 1)
+                    },
+                    column("date", Kind::Date, Primitive::Uint16, 16, 1),
                 ],
                 24,
                 vec![group],

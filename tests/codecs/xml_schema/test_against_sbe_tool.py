@@ -27,8 +27,10 @@ EMPTY_SET = re.compile(r"<set [^>]*(/>|>[^<]*</set>)")
 
 
 def tree(schema: Schema) -> str:
-    """A schema as text, in which NaN equals itself; sbe-tool sorts messages in its own way."""
-    return repr(replace(schema, messages=tuple(sorted(schema.messages, key=lambda m: m.id))))
+    """A schema as text, in which NaN equals itself; sbe-tool sorts messages in its own way, and has
+    nanoseconds as the unit of each field without one."""
+    text = repr(replace(schema, messages=tuple(sorted(schema.messages, key=lambda m: m.id))))
+    return text.replace("time_unit='nanosecond'", "time_unit=''")
 
 
 def require_same(folder: Path, name: str) -> None:

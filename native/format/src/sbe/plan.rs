@@ -47,7 +47,7 @@ impl Primitive {
 /// How bytes become characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Characters {
-    /// UTF-8 or a subset such as ASCII; invalid bytes become U+FFFD.
+    /// UTF-8 or a subset such as ASCII; an invalid byte becomes its number, as `\\xe9`.
     Utf8,
     /// ISO-8859-1: each byte is the character of that number.
     Latin1,
@@ -55,10 +55,17 @@ pub enum Characters {
     Bytes,
 }
 
-/// The kind of SBE field that a column is decoded from.
+/// The kind of column that an SBE field is decoded into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Number,
+    /// A mantissa, times a power of ten: of the column, or of its child, the exponent.
+    Decimal,
+    /// A time since 1970 in UTC: as a decimal of seconds. The child is the unit, the exponent
+    /// without its sign.
+    Timestamp,
+    /// Days since 1970.
+    Date,
     /// An array of numbers.
     Numbers,
     /// A char, or an array of bytes: up to the first NUL where it is characters.
@@ -99,6 +106,12 @@ pub struct Column {
     /// The values of an enum (as unsigned numbers), or the bits of a set.
     pub names: Vec<(u64, String)>,
     pub children: Vec<Column>,
+    /// Digits of a decimal; 0 where numbers have the type of their primitive.
+    pub precision: u8,
+    /// Digits after the point of a decimal or, of a timestamp, of its seconds: 6 or 9.
+    pub scale: i8,
+    /// Power of ten of a decimal's mantissa, or of a timestamp in seconds.
+    pub exponent: i16,
 }
 
 /// An unsigned number in a header: of a message, a group or variable data.
