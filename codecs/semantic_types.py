@@ -37,7 +37,7 @@ DIGITS: Final = {
 
 _UNITS: Final = {"second": 0, "millisecond": 3, "microsecond": 6, "nanosecond": 9}
 _TIMESTAMP: Final = "utctimestamp"
-_DATES: Final = ("LocalMktDate", "UTCDateOnly", "UTCDate")
+_DATES: Final = ("LocalMktDate", "UTCDateOnly")
 _DATE_PRIMITIVES: Final = ("uint16", "int32", "uint32")
 # The unit that a name of a type ends with: utcTimestampUs, UTCTimestampNanos.
 _UNIT_OF_NAME: Final = re.compile(
@@ -103,7 +103,8 @@ def meaning_of(kind: Type, semantic_type: str = "", time_unit: str = "") -> Mean
         case Composite():
             return _decimal(kind) or _timestamp_of_parts(kind, semantic_type)
         case Encoding() if _is_integer(kind):
-            if semantic_type in _DATES and kind.primitive.name in _DATE_PRIMITIVES:
+            is_date = (semantic_type or kind.name).startswith(_DATES)
+            if is_date and kind.primitive.name in _DATE_PRIMITIVES:
                 return Date()
             return _timestamp(kind, semantic_type, time_unit)
     return None
