@@ -8,6 +8,7 @@ what they are on the wire. Constants have no bytes, and are ignored.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from aerotape.codecs.payload_plan import characters, distinct_names, kind_of
@@ -18,6 +19,7 @@ from aerotape.codecs.schema import (
     Composite,
     Encoding,
     Enum,
+    Field,
     Group,
     MessageSchema,
     Presence,
@@ -31,9 +33,13 @@ from aerotape.codecs.semantic_types import (
     Decimal,
     Meaning,
     Timestamp,
+    exponent_of,
     meaning_of,
 )
 from aerotape.errors import CodecError
+
+_Given = tuple[Sequence[Field], dict[str, Any]]
+"""The fields of a body, and the values that it was given."""
 
 
 class PayloadEncoder:
@@ -60,11 +66,14 @@ class PayloadEncoder:
         Raises:
             CodecError: a member is unknown or missing, or its value cannot be encoded.
         """
-        return self._header + _body(self._message, fields, "")
+        return self._header + _body(self._message, fields, "", ())
 
 
-def _body(body: MessageSchema | Group, content: Any, where: str) -> bytes:
+def _body(
+    body: MessageSchema | Group, content: Any, where: str, outer: Sequence[_Given]
+) -> bytes:
     members = _members(content, where, (*body.fields, *body.groups, *body.var_data))
+    scopes = ((body.fields, members), *outer)
     block = bytearray(body.block_length)
     prefix = f"{where}." if where else ""
     for field in body.fields:
@@ -73,20 +82,41 @@ def _body(body: MessageSchema | Group, content: Any, where: str) -> bytes:
             name = f"{prefix}{field.name}"
             meaning = meaning_of(field.type, field.semantic_type, field.time_unit)
             value = members.get(field.name)
+            if isinstance(value, str) and (power := _exponent(field, scopes)) is not None:
+                value = _mantissa(value, power, name)
             value = _on_wire(meaning, value, field.type, is_optional, name)
             _put(block, field.offset, field.type, is_optional, value, name)
     parts = [bytes(block)]
-    parts += [_group(each, members.get(each.name), f"{prefix}{each.name}") for each in body.groups]
+    for group in body.groups:
+        parts.append(_group(group, members.get(group.name), f"{prefix}{group.name}", scopes))
     parts += [_data(each, members.get(each.name), f"{prefix}{each.name}") for each in body.var_data]
     return b"".join(parts)
 
 
-def _group(group: Group, value: Any, where: str) -> bytes:
+def _exponent(field: Field, scopes: Sequence[_Given]) -> int | None:
+    """Return the exponent of a mantissa that is in another field; None without one."""
+    found = exponent_of(field, [fields for fields, _ in scopes])
+    if found is None:
+        return None
+    level, exponent = found
+    value = exponent.constant if exponent.constant is not None else None
+    value = scopes[level][1].get(exponent.name) if value is None else value
+    return value if isinstance(value, int) else None
+
+
+def _mantissa(value: str, exponent: int, where: str) -> int:
+    try:
+        return decimal_parts(value, exponent)[0]
+    except ValueError:
+        raise _unexpected(value, where, f"a number that is whole times 1e{exponent}") from None
+
+
+def _group(group: Group, value: Any, where: str, outer: Sequence[_Given]) -> bytes:
     entries = [] if value is None else value
     if not isinstance(entries, list):
         raise _unexpected(value, where, "a list of objects")
     head = _header(group.dimensions, blockLength=group.block_length, numInGroup=len(entries))
-    bodies = (_body(group, entry, f"{where}[{at}]") for at, entry in enumerate(entries))
+    bodies = (_body(group, entry, f"{where}[{at}]", outer) for at, entry in enumerate(entries))
     return head + b"".join(bodies)
 
 

@@ -31,10 +31,14 @@ from aerotape.codecs.schema import (
 )
 from aerotape.codecs.semantic_types import (
     DIGITS,
+    MAX_PRECISION,
     NANOSECONDS,
+    OWN_EXPONENT_SCALE,
     Decimal,
     Meaning,
+    Scopes,
     Timestamp,
+    exponent_of,
     meaning_of,
 )
 from aerotape.errors import CodecError
@@ -74,6 +78,7 @@ class ColumnPlan:
         kind: number, numbers (an array), utf-8, latin-1 or bytes (an array of characters or
             bytes), enum, set, struct, decimal, timestamp, date.
         offset: bytes from the first byte of the block.
+        level: how many bodies further out that block is, of an exponent.
         length: number of elements, 1 if it is not an array.
         null: the bytes of one element, least significant first, that mean null.
         constant: the bytes that stand for those of the block, least significant first.
@@ -99,6 +104,7 @@ class ColumnPlan:
     precision: int = 0
     scale: int = 0
     exponent: int = 0
+    level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,27 +257,43 @@ class _Compiler:
         self._sets = sets
 
     def message(self, message: MessageSchema) -> MessagePlan:
-        return MessagePlan(message.name, message.id, self._body(message))
+        return MessagePlan(message.name, message.id, self._body(message, ()))
 
-    def _body(self, body: MessageSchema | Group) -> BodyPlan:
+    def _body(self, body: MessageSchema | Group, outer: Scopes) -> BodyPlan:
+        scopes = (body.fields, *outer)
         return BodyPlan(
-            tuple(self._field(field) for field in body.fields),
+            tuple(self._field(field, scopes) for field in body.fields),
             _extents(body.fields),
-            tuple(self._group(group) for group in body.groups),
+            tuple(self._group(group, scopes) for group in body.groups),
             tuple(_var_data(data) for data in body.var_data),
         )
 
-    def _group(self, group: Group) -> GroupPlan:
+    def _group(self, group: Group, outer: Scopes) -> GroupPlan:
         return GroupPlan(
             group.name,
             group.since_version,
             group.dimensions.size_bytes,
             _header_number(group.dimensions, "blockLength"),
             _header_number(group.dimensions, "numInGroup"),
-            _with_distinct_names(self._body(group)),
+            _with_distinct_names(self._body(group, outer)),
         )
 
-    def _field(self, field: Field) -> ColumnPlan:
+    def _field(self, field: Field, scopes: Scopes) -> ColumnPlan:
+        column = self._plain_field(field)
+        found = exponent_of(field, scopes) if self._is_semantic else None
+        if found is None:
+            return column
+        level, exponent = found
+        child = replace(self._plain_field(exponent), kind="number", names=(), level=level)
+        return replace(
+            column,
+            kind="decimal",
+            precision=MAX_PRECISION,
+            scale=OWN_EXPONENT_SCALE,
+            children=(child,),
+        )
+
+    def _plain_field(self, field: Field) -> ColumnPlan:
         return self._column(
             field.name,
             field.since_version,

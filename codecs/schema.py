@@ -185,6 +185,8 @@ class Field:
             bytes in the block.
         semantic_type: the type of FIX that its values have, such as ``UTCTimestamp``; or empty.
         time_unit: of a timestamp, such as ``microsecond``; or empty.
+        exponent: of a mantissa, the field that has the exponent, in this body or one that it is in;
+            or empty.
     """
 
     name: str
@@ -196,6 +198,7 @@ class Field:
     type: Type
     semantic_type: str = ""
     time_unit: str = ""
+    exponent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

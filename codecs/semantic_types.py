@@ -8,6 +8,7 @@ docs/schemas.md has the rules.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ from aerotape.codecs.schema import (
     Composite,
     Encoding,
     Enum,
+    Field,
     Member,
     Presence,
     Type,
@@ -107,6 +109,24 @@ def meaning_of(kind: Type, semantic_type: str = "", time_unit: str = "") -> Mean
             if is_date and kind.primitive.name in _DATE_PRIMITIVES:
                 return Date()
             return _timestamp(kind, semantic_type, time_unit)
+    return None
+
+
+Scopes = Sequence[Sequence[Field]]
+"""The fields of a body, of the one that it is in, and so on."""
+
+
+def exponent_of(field: Field, scopes: Scopes) -> tuple[int, Field] | None:
+    """Return the field with the exponent of a mantissa, and how many bodies further out it is.
+
+    Only Binance's schemas say so, in an attribute of their own. None for another field.
+    """
+    if not field.exponent or not _is_integer(field.type) or not _is_variable(field.type):
+        return None
+    for level, fields in enumerate(scopes):
+        for each in fields:
+            if each.name == field.exponent:
+                return (level, each) if _is_integer(each.type) else None
     return None
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from support.builders.market_schema import MARKET_SCHEMA
 from support.builders.market_schema import MARKET_VALUES as WIRE
+from support.builders.sbe_text import schema_text
 from support.jvm.sbe_tool import compile_schemas
 
 from aerotape.codecs.payload_encoder import PayloadEncoder
@@ -311,3 +312,62 @@ def test_schema_of_sbe_tool(jars: dict[str, Path], market: Schema, tmp_path: Pat
     of_xml = PayloadSchema.from_file(tmp_path / "alone.xml", "Refresh").arrow_schema
     of_ir = PayloadSchema.from_file(tmp_path / "alone.sbeir", "Refresh").arrow_schema
     assert (of_xml.field("expires").type, of_ir.field("expires").type) == (UTC_NS, pa.int64())
+
+
+TRADES = schema_text(
+    'package="stream" id="3" version="1" xmlns:mbx="https://developers.binance.com/docs/spot"',
+    types='<type name="mantissa64" primitiveType="int64"/>',
+    messages="""\
+  <sbe:message name="Trades" id="1">
+    <field name="priceExponent" id="1" type="int8"/>
+    <field name="qtyExponent" id="2" type="int8" presence="optional"/>
+    <field name="last" id="3" type="mantissa64" mbx:exponent="priceExponent"/>
+    <field name="plain" id="4" type="mantissa64" mbx:exponent="missing"/>
+    <group name="trades" id="10" dimensionType="groupSizeEncoding">
+      <field name="price" id="11" type="mantissa64" mbx:exponent="priceExponent"/>
+      <group name="makers" id="12" dimensionType="groupSizeEncoding">
+        <field name="qty" id="13" type="mantissa64" presence="optional" mbx:exponent="qtyExponent"/>
+      </group>
+    </group>
+  </sbe:message>""",
+)
+
+
+def test_exponents_in_other_fields(tmp_path: Path) -> None:
+    """Binance's: of the same message, of the message that a group is in, and of the one further
+    out. What others call so is not read: it may be a number of decimal places."""
+    (tmp_path / "trades.xml").write_text(TRADES)
+    (tmp_path / "others.xml").write_text(TRADES.replace("binance", "example"))
+    schema = load_schema(tmp_path / "trades.xml")
+    encoder = PayloadEncoder(schema, "Trades")
+    rows: list[dict[str, Any]] = [
+        {"priceExponent": -2, "qtyExponent": -8, "last": 12345, "plain": 5, "trades": [
+            {"price": 1, "makers": [{"qty": 3}, {"qty": None}]},
+            {"price": -700, "makers": []},
+        ]},
+        {"priceExponent": 1, "qtyExponent": None, "last": -4, "plain": 6, "trades": [
+            {"price": 2, "makers": [{"qty": 9}]},
+        ]},
+        {"priceExponent": 0, "qtyExponent": 0, "last": 0, "plain": 7, "trades": []},
+    ]  # fmt: skip
+    payloads = pa.array(map(encoder.encode, rows), pa.binary())
+    found = json_rows(PayloadSchema.from_schema(schema, "Trades").decode_payloads(payloads))
+    zero = f".{0:018d}"
+    assert found[0]["last"] == f"123.45{0:016d}"
+    assert found[0]["trades"] == [
+        {"price": f"0.01{0:016d}", "makers": [{"qty": f"0.00000003{0:010d}"}, {"qty": None}]},
+        {"price": f"-7{zero}", "makers": []},
+    ]
+    assert (found[1]["last"], found[1]["plain"]) == (f"-40{zero}", 6)
+    assert found[1]["trades"] == [{"price": f"20{zero}", "makers": [{"qty": None}]}]
+    assert found[2]["trades"] == []
+    assert encoder.encode(found[0]) == payloads[0].as_py()
+    with pytest.raises(CodecError, match=r"last: expected a number that is whole times 1e-2"):
+        encoder.encode(rows[0] | {"last": "0.001"})
+    only = PayloadSchema.from_schema(schema, "Trades").choose(["trades"])
+    assert json_rows(only.decode_payloads(payloads))[0]["trades"] == found[0]["trades"]
+    for other in (
+        PayloadSchema.from_schema(schema, "Trades", types="wire"),
+        PayloadSchema.from_file(tmp_path / "others.xml", "Trades"),
+    ):
+        assert json_rows(other.decode_payloads(payloads)) == rows

@@ -301,6 +301,7 @@ fn column(name: &str, kind: Kind, primitive: Primitive, offset: usize, length: u
         kind,
         since_version: 0,
         offset,
+        level: 0,
         primitive,
         length,
         big_endian: false,
@@ -314,9 +315,12 @@ fn column(name: &str, kind: Kind, primitive: Primitive, offset: usize, length: u
     }
 }
 
-/// A decimal with an exponent.
-fn decimal(offset: usize, exponent: usize) -> Column {
-    let exponent = column("exponent", Kind::Number, Primitive::Int8, exponent, 1);
+/// A decimal whose exponent is so many bodies further out.
+fn decimal(offset: usize, level: usize) -> Column {
+    let exponent = Column {
+        level,
+        ..column("exponent", Kind::Number, Primitive::Int8, 8, 1)
+    };
     Column {
         precision: 38,
         scale: 18,
@@ -342,7 +346,7 @@ fn plan() -> Plan {
         body: body(
             vec![
                 column("number", Kind::Number, Primitive::Int32, 0, 1),
-                decimal(0, 0),
+                decimal(0, 1),
             ],
             4,
             vec![],
@@ -383,7 +387,7 @@ fn plan() -> Plan {
                         6,
                     ),
                     column("numbers", Kind::Numbers, Primitive::Int16, 16, 4),
-                    decimal(16, 8),
+                    decimal(16, 0),
                     Column {
                         scale: 9,
                         exponent: -9,

@@ -1,6 +1,7 @@
 //! Builds Arrow arrays and their types from the places of values, one column after the other.
 
 use std::cell::RefCell;
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ListArray, StructArray, UInt32Array, new_null_array};
@@ -10,7 +11,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use arrow::error::ArrowError;
 
 use super::plan::{Body, Column, Kind, Message};
-use super::values::{self, Escaped, Source, Unfit};
+use super::values::{self, Escaped, Outer, Source, Unfit};
 use super::walk::{Blocks, Entries, Found};
 
 /// Name of a list's elements, as Spark and pyarrow have it.
@@ -103,7 +104,7 @@ pub fn message_columns(
             .map(|field| new_null_array(field.data_type(), rows))
             .collect());
     }
-    let (columns, of_blocks) = body_columns(&message.body, &found.blocks, data, escaped)?;
+    let (columns, of_blocks) = body_columns(&message.body, &found.blocks, data, escaped, None)?;
     for (block, text) in of_blocks {
         unfit.extend(found.rows.get(block).map(|row| (*row as usize, text)));
     }
@@ -147,6 +148,7 @@ fn body_columns(
     blocks: &Blocks,
     data: &[u8],
     escaped: &Escaped,
+    outer: Option<&Outer>,
 ) -> Result<(Vec<ArrayRef>, Vec<Unfit>), ArrowError> {
     let unfit = RefCell::default();
     let source = Source {
@@ -156,6 +158,7 @@ fn body_columns(
         oldest: blocks.oldest,
         unfit: &unfit,
         escaped,
+        outer,
     };
     let mut columns = Vec::new();
     for column in &body.columns {
@@ -186,7 +189,17 @@ fn group_column(
         return Ok(None);
     }
     let element = Field::new(ELEMENT, DataType::Struct(fields.clone()), false);
-    let (columns, of_entries) = body_columns(body, &entries.blocks, source.data, source.escaped)?;
+    let outer = body.needs_outer().then(|| Outer {
+        source,
+        blocks: blocks_of(&entries.offsets),
+    });
+    let (columns, of_entries) = body_columns(
+        body,
+        &entries.blocks,
+        source.data,
+        source.escaped,
+        outer.as_ref(),
+    )?;
     for (entry, text) in of_entries {
         let until = |end: &i32| *end as usize <= entry;
         let block = entries.offsets.partition_point(until).saturating_sub(1);
@@ -200,6 +213,15 @@ fn group_column(
         Arc::new(structs),
         (known.null_count() > 0).then_some(known),
     )?)))
+}
+
+/// For each entry of a group its block.
+fn blocks_of(offsets: &[i32]) -> Vec<usize> {
+    let counts = offsets.iter().zip(offsets.iter().skip(1));
+    counts
+        .enumerate()
+        .flat_map(|(block, (begin, end))| repeat_n(block, (end - begin) as usize))
+        .collect()
 }
 
 fn column_array(column: &Column, source: &Source) -> Result<ArrayRef, ArrowError> {

@@ -95,6 +95,8 @@ pub struct Column {
     pub since_version: u64,
     /// From the first byte of the block.
     pub offset: usize,
+    /// How many bodies further out that block is, of an exponent.
+    pub level: usize,
     pub primitive: Primitive,
     /// Elements; 1 where it is no array.
     pub length: usize,
@@ -182,6 +184,13 @@ pub struct Body {
 }
 
 impl Body {
+    /// Whether columns of it, or of groups in it, have their exponent in a block further out.
+    pub fn needs_outer(&self) -> bool {
+        let is_outside = |column: &Column| column.children.iter().any(|child| child.level > 0);
+        self.columns.iter().any(is_outside)
+            || self.groups.iter().any(|group| group.body.needs_outer())
+    }
+
     /// The bytes that a block of this version must have for its fields to be within it.
     #[inline]
     pub fn extent(&self, version: u64) -> usize {

@@ -31,6 +31,13 @@ pub type Unfit = (usize, String);
 /// How many texts of a column had bytes that became their numbers.
 pub type Escaped = RefCell<BTreeMap<String, u64>>;
 
+/// The body that a group is in.
+pub struct Outer<'a> {
+    pub source: &'a Source<'a>,
+    /// For each entry of the group its block.
+    pub blocks: Vec<usize>,
+}
+
 /// The places of a column's bytes, row by row.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
@@ -44,6 +51,8 @@ pub struct Source<'a> {
     /// Collects the values that do not fit their columns.
     pub unfit: &'a RefCell<Vec<Unfit>>,
     pub escaped: &'a Escaped,
+    /// Where a group's fields may have their exponents.
+    pub outer: Option<&'a Outer<'a>>,
 }
 
 impl<'a> Source<'a> {
@@ -247,10 +256,11 @@ fn scaled_numbers<T: ArrowNativeType>(
             vec![own; values.len()]
         }
         Some(child) => {
-            nulls = NullBuffer::union(nulls.as_ref(), nulls_of(source, child).as_ref());
+            let (exponents, of_exponents) = exponents(source, child, child.level);
+            nulls = NullBuffer::union(nulls.as_ref(), of_exponents.as_ref());
             let is_unit = column.kind == Kind::Timestamp;
             let sign = if is_unit { -1 } else { 1 };
-            integers(source, child, |exponent| sign * exponent)
+            exponents.into_iter().map(|each| sign * each).collect()
         }
     };
     let numbers = integers(source, column, |number| number);
@@ -271,6 +281,20 @@ fn scaled_numbers<T: ArrowNativeType>(
         })
         .collect();
     (values.into(), nulls)
+}
+
+/// The exponents that are so many bodies further out, for each row, and which rows have one.
+fn exponents(source: &Source, child: &Column, level: usize) -> (Vec<i128>, Option<NullBuffer>) {
+    let Some(outer) = source.outer.filter(|_| level > 0) else {
+        return (
+            integers(source, child, |exponent| exponent),
+            nulls_of(source, child),
+        );
+    };
+    let (values, nulls) = exponents(outer.source, child, level - 1);
+    let of_entry = |block: &usize| values.get(*block).copied().unwrap_or_default();
+    let nulls = nulls.map(|nulls| outer.blocks.iter().map(|at| nulls.is_valid(*at)).collect());
+    (outer.blocks.iter().map(of_entry).collect(), nulls)
 }
 
 fn unfit_text(column: &Column, number: i128, exponent: i128) -> String {
