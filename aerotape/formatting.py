@@ -57,6 +57,13 @@ def utf8_text(data: bytes, limit: int | None = None) -> str:
     return "".join(found)
 
 
+def json_number(value: float) -> float | str:
+    """Return a number, those that JSON lacks as the text `NaN`, `Infinity` or `-Infinity`."""
+    if value - value == 0:
+        return value
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+
+
 def bytes_text(count: float) -> str:
     """Return a number of bytes in three digits and a binary unit: ``1.5 MiB``, ``512 B``."""
     return _scaled(count, 1024, _BINARY, " ")

@@ -83,6 +83,8 @@ class Token:
     max_value: bytes
     null_value: bytes
     character_encoding: str
+    time_unit: str
+    semantic_type: str
     referenced_name: str
 
 
@@ -154,7 +156,9 @@ def _read_tokens(ir: bytes) -> tuple[int, int, int, str, list[Token]]:
         start = position
         offset, size, field_id, since, _, signal, kind, order, presence, _ = fixed(_TOKEN)
         strings = [raw() for _ in range(_TOKEN_STRINGS)]
-        name, constant, minimum, maximum, null, encoding, _, _, _, _, referenced, _ = strings
+        name, constant, minimum, maximum, null, encoding, _, unit, semantic, _, referenced, _ = (
+            strings
+        )
         try:
             token = Token(
                 offset,
@@ -171,6 +175,8 @@ def _read_tokens(ir: bytes) -> tuple[int, int, int, str, list[Token]]:
                 maximum,
                 null,
                 text(encoding),
+                text(unit),
+                text(semantic),
                 text(referenced),
             )
         except (ValueError, IndexError) as error:
@@ -288,6 +294,9 @@ class _Cursor:
             presence,
             constant,
             kind,
+            token.semantic_type,
+            # sbe-tool writes this unit for each field that has none.
+            "" if token.time_unit == "nanosecond" else token.time_unit,
         )
 
     def type(self) -> Type:
@@ -306,7 +315,9 @@ class _Cursor:
         members = []
         while self.peek().signal is not Signal.END_COMPOSITE:
             first = self.peek()
-            members.append(Member(first.name, first.offset, first.version, self.type()))
+            members.append(
+                Member(first.name, first.offset, first.version, self.type(), first.semantic_type)
+            )
         self.next(Signal.END_COMPOSITE)
         return Composite(token.referenced_name or token.name, token.size, tuple(members))
 

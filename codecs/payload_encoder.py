@@ -1,22 +1,25 @@
 """Encode values of JSON as SBE payloads.
 
-The values are those that `aerotape.codecs.payloads` decodes: groups are lists of objects, and sets
-objects of booleans. Bytes are texts in hexadecimal, and the numbers that JSON lacks are ``"NaN"``,
-``"Infinity"`` and ``"-Infinity"``. Constants have no bytes, and are ignored.
+The values are those that `aerotape.codecs.payloads` decodes, as `payload_values` writes them:
+groups are lists of objects, sets objects of booleans. Decimals, timestamps and dates may also be
+what they are on the wire. Constants have no bytes, and are ignored.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
-from aerotape.codecs.payload_plan import characters, kind_of
+from aerotape.codecs.payload_plan import characters, distinct_names, kind_of
+from aerotape.codecs.payload_values import days_of, decimal_parts, timestamp_of
 from aerotape.codecs.schema import (
     BitSet,
     ByteOrder,
     Composite,
     Encoding,
     Enum,
+    Field,
     Group,
     MessageSchema,
     Presence,
@@ -24,7 +27,19 @@ from aerotape.codecs.schema import (
     Type,
     VarData,
 )
+from aerotape.codecs.semantic_types import (
+    NANOSECONDS,
+    Date,
+    Decimal,
+    Meaning,
+    Timestamp,
+    exponent_of,
+    meaning_of,
+)
 from aerotape.errors import CodecError
+
+_Given = tuple[Sequence[Field], dict[str, Any]]
+"""The fields of a body, and the values that it was given."""
 
 
 class PayloadEncoder:
@@ -51,30 +66,57 @@ class PayloadEncoder:
         Raises:
             CodecError: a member is unknown or missing, or its value cannot be encoded.
         """
-        return self._header + _body(self._message, fields, "")
+        return self._header + _body(self._message, fields, "", ())
 
 
-def _body(body: MessageSchema | Group, value: Any, where: str) -> bytes:
-    members = _members(value, where, (*body.fields, *body.groups, *body.var_data))
+def _body(
+    body: MessageSchema | Group, content: Any, where: str, outer: Sequence[_Given]
+) -> bytes:
+    members = _members(content, where, (*body.fields, *body.groups, *body.var_data))
+    scopes = ((body.fields, members), *outer)
     block = bytearray(body.block_length)
     prefix = f"{where}." if where else ""
     for field in body.fields:
         if field.constant is None:
             is_optional = field.presence is Presence.OPTIONAL
             name = f"{prefix}{field.name}"
-            _put(block, field.offset, field.type, is_optional, members.get(field.name), name)
+            meaning = meaning_of(field.type, field.semantic_type, field.time_unit)
+            value = members.get(field.name)
+            if isinstance(value, str) and (power := _exponent(field, scopes)) is not None:
+                value = _mantissa(value, power, name)
+            value = _on_wire(meaning, value, field.type, is_optional, name)
+            _put(block, field.offset, field.type, is_optional, value, name)
     parts = [bytes(block)]
-    parts += [_group(each, members.get(each.name), f"{prefix}{each.name}") for each in body.groups]
+    for group in body.groups:
+        parts.append(_group(group, members.get(group.name), f"{prefix}{group.name}", scopes))
     parts += [_data(each, members.get(each.name), f"{prefix}{each.name}") for each in body.var_data]
     return b"".join(parts)
 
 
-def _group(group: Group, value: Any, where: str) -> bytes:
+def _exponent(field: Field, scopes: Sequence[_Given]) -> int | None:
+    """Return the exponent of a mantissa that is in another field; None without one."""
+    found = exponent_of(field, [fields for fields, _ in scopes])
+    if found is None:
+        return None
+    level, exponent = found
+    value = exponent.constant if exponent.constant is not None else None
+    value = scopes[level][1].get(exponent.name) if value is None else value
+    return value if isinstance(value, int) else None
+
+
+def _mantissa(value: str, exponent: int, where: str) -> int:
+    try:
+        return decimal_parts(value, exponent)[0]
+    except ValueError:
+        raise _unexpected(value, where, f"a number that is whole times 1e{exponent}") from None
+
+
+def _group(group: Group, value: Any, where: str, outer: Sequence[_Given]) -> bytes:
     entries = [] if value is None else value
     if not isinstance(entries, list):
         raise _unexpected(value, where, "a list of objects")
     head = _header(group.dimensions, blockLength=group.block_length, numInGroup=len(entries))
-    bodies = (_body(group, entry, f"{where}[{at}]") for at, entry in enumerate(entries))
+    bodies = (_body(group, entry, f"{where}[{at}]", outer) for at, entry in enumerate(entries))
     return head + b"".join(bodies)
 
 
@@ -98,7 +140,10 @@ def _put(
                 presence = each.type.presence if isinstance(each.type, Encoding) else None
                 if presence is not Presence.CONSTANT:
                     is_optional = presence is Presence.OPTIONAL
-                    given, name = members.get(each.name), f"{where}.{each.name}"
+                    name = f"{where}.{each.name}"
+                    meaning = meaning_of(each.type, each.semantic_type)
+                    given = members.get(each.name)
+                    given = _on_wire(meaning, given, each.type, is_optional, name)
                     _put(block, offset + each.offset, each.type, is_optional, given, name)
         case Enum():
             _pack(block, offset, type, _enum_value(type, value, where), where)
@@ -113,6 +158,61 @@ def _put(
             _pack(block, offset, type, bits, where)
         case Encoding():
             _put_encoding(block, offset, type, is_optional, value, where)
+
+
+def _on_wire(meaning: Meaning | None, value: Any, kind: Type, is_optional: bool, where: str) -> Any:
+    """Return a decimal, a timestamp or a date as what it is on the wire; others as they are."""
+    expected = "a number that the mantissa can represent"
+    try:
+        match meaning:
+            case Decimal() if not isinstance(value, dict):
+                return _decimal(meaning, value, is_optional)
+            case Timestamp() if not isinstance(value, dict):
+                expected = "a time in UTC, such as 2026-03-01T09:30:00.25Z, in whole units"
+                return _timestamp(meaning, value, kind)
+            case Date() if isinstance(value, str):
+                expected = "a date, such as 2026-03-01"
+                return days_of(value)
+    except ValueError:
+        raise _unexpected(value, where, expected) from None
+    return value
+
+
+def _decimal(meaning: Decimal, value: Any, is_optional: bool) -> dict[str, int | float]:
+    """Return the members of a decimal (ValueError)."""
+    mantissa, exponent = meaning.mantissa, meaning.exponent
+    assert isinstance(mantissa.type, Encoding)
+    if value is None and (is_optional or mantissa.type.presence is Presence.OPTIONAL):
+        number, power = _null(mantissa.type), 0
+    elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        fixed = exponent if isinstance(exponent, int) else None
+        number, power = decimal_parts(value, fixed)
+    else:
+        raise ValueError
+    return {mantissa.name: number} | ({} if isinstance(exponent, int) else {exponent.name: power})
+
+
+def _timestamp(meaning: Timestamp, value: Any, kind: Type) -> Any:
+    """Return the number of a timestamp, or the members if it has some (ValueError)."""
+    encoding = kind if meaning.time is None else meaning.time.type
+    assert isinstance(encoding, Encoding)
+    unit = meaning.unit if isinstance(meaning.unit, int) else NANOSECONDS
+    if value is None:
+        number = _null(encoding)
+    elif isinstance(value, str):
+        number, rest = divmod(timestamp_of(value), 10 ** (NANOSECONDS - unit))
+        if rest:
+            raise ValueError
+    elif meaning.time is None:
+        return value
+    else:
+        raise ValueError
+    if meaning.time is None:
+        return number
+    members: dict[str, Any] = {meaning.time.name: number}
+    if not isinstance(meaning.unit, int):
+        members[meaning.unit.name] = str(unit) if isinstance(meaning.unit.type, Enum) else unit
+    return members
 
 
 def _put_encoding(
@@ -209,11 +309,15 @@ def _members(value: Any, where: str, known: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _unexpected(value, where, "an object")
     names = [each.name for each in known]
-    for name in value:
-        if name not in names:
+    decoded = dict(zip(distinct_names(names), names, strict=True)) if where else {}
+    members = {}
+    for name, content in value.items():
+        own = name if name in names else decoded.get(name)
+        if own is None:
             expected = ", ".join(names) or "no members"
             raise CodecError(f"{where or 'message'}: unknown member {name!r}: expected {expected}")
-    return value
+        members[own] = content
+    return members
 
 
 def _unexpected(value: Any, where: str, expected: str) -> CodecError:

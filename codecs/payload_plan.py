@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from aerotape.codecs.schema import (
     BitSet,
@@ -29,10 +29,31 @@ from aerotape.codecs.schema import (
     Type,
     VarData,
 )
+from aerotape.codecs.semantic_types import (
+    DIGITS,
+    MAX_PRECISION,
+    NANOSECONDS,
+    OWN_EXPONENT_SCALE,
+    Decimal,
+    Meaning,
+    Scopes,
+    Timestamp,
+    exponent_of,
+    meaning_of,
+)
 from aerotape.errors import CodecError
+
+Types = Literal["semantic", "wire"]
+"""Whether decimals, timestamps and dates are that, or the numbers that they are on the wire."""
+
+Target = Literal["arrow", "spark"]
+"""Whose types the columns have: Spark has neither unsigned numbers nor nanoseconds."""
 
 EnumColumns = Literal["name", "number"]
 SetColumns = Literal["struct", "number"]
+
+PREFIX: Final = "sbe_"
+"""Prefix of a field whose name another column has, in any case."""
 
 # Column types of character encodings, by their names in XML and Java, in lower case. Text in any
 # other encoding stays bytes, as wrong characters would be worse.
@@ -55,12 +76,18 @@ class ColumnPlan:
 
     Attributes:
         kind: number, numbers (an array), utf-8, latin-1 or bytes (an array of characters or
-            bytes), enum, set, struct.
+            bytes), enum, set, struct, decimal, timestamp, date.
         offset: bytes from the first byte of the block.
+        level: how many bodies further out that block is, of an exponent.
         length: number of elements, 1 if it is not an array.
         null: the bytes of one element, least significant first, that mean null.
         constant: the bytes that stand for those of the block, least significant first.
         names: of an enum its values as unsigned numbers, of a set its bits.
+        children: the members of a struct; the exponent of a decimal and the unit of a timestamp,
+            if they are on the wire.
+        precision: digits of a decimal, 0 for other kinds; of an array of decimals those of each.
+        scale: digits after the point of a decimal, or of the seconds of a timestamp.
+        exponent: power of ten of a decimal, or of a timestamp in seconds.
     """
 
     name: str
@@ -74,6 +101,10 @@ class ColumnPlan:
     constant: bytes | None = None
     names: tuple[tuple[int, str], ...] = ()
     children: tuple[ColumnPlan, ...] = ()
+    precision: int = 0
+    scale: int = 0
+    exponent: int = 0
+    level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +193,10 @@ def compile_plan(
     schema: Schema,
     template: str | int | None = None,
     *,
+    types: Types = "semantic",
     enums: EnumColumns = "name",
     sets: SetColumns = "struct",
+    target: Target = "arrow",
 ) -> Plan:
     """Compile one template of a schema, by name or id, or all of them.
 
@@ -172,7 +205,7 @@ def compile_plan(
             where SBE needs them.
     """
     messages = schema.messages if template is None else (schema.message(template),)
-    compiler = _Compiler(enums, sets)
+    compiler = _Compiler(types, enums, sets, target)
     header = schema.header
     return Plan(
         schema.id,
@@ -214,32 +247,53 @@ def _choose(body: BodyPlan, names: Collection[str]) -> BodyPlan:
 
 
 class _Compiler:
-    def __init__(self, enums: EnumColumns, sets: SetColumns) -> None:
+    def __init__(
+        self, types: Types, enums: EnumColumns, sets: SetColumns, target: Target
+    ) -> None:
+        self._is_semantic = types == "semantic"
+        self._has_uint64 = self._is_semantic and target == "arrow"
+        self._has_nanoseconds = target == "arrow"
         self._enums = enums
         self._sets = sets
 
     def message(self, message: MessageSchema) -> MessagePlan:
-        return MessagePlan(message.name, message.id, self._body(message))
+        return MessagePlan(message.name, message.id, self._body(message, ()))
 
-    def _body(self, body: MessageSchema | Group) -> BodyPlan:
+    def _body(self, body: MessageSchema | Group, outer: Scopes) -> BodyPlan:
+        scopes = (body.fields, *outer)
         return BodyPlan(
-            tuple(self._field(field) for field in body.fields),
+            tuple(self._field(field, scopes) for field in body.fields),
             _extents(body.fields),
-            tuple(self._group(group) for group in body.groups),
+            tuple(self._group(group, scopes) for group in body.groups),
             tuple(_var_data(data) for data in body.var_data),
         )
 
-    def _group(self, group: Group) -> GroupPlan:
+    def _group(self, group: Group, outer: Scopes) -> GroupPlan:
         return GroupPlan(
             group.name,
             group.since_version,
             group.dimensions.size_bytes,
             _header_number(group.dimensions, "blockLength"),
             _header_number(group.dimensions, "numInGroup"),
-            self._body(group),
+            _with_distinct_names(self._body(group, outer)),
         )
 
-    def _field(self, field: Field) -> ColumnPlan:
+    def _field(self, field: Field, scopes: Scopes) -> ColumnPlan:
+        column = self._plain_field(field)
+        found = exponent_of(field, scopes) if self._is_semantic else None
+        if found is None:
+            return column
+        level, exponent = found
+        child = replace(self._plain_field(exponent), kind="number", names=(), level=level)
+        return replace(
+            column,
+            kind="decimal",
+            precision=MAX_PRECISION,
+            scale=OWN_EXPONENT_SCALE,
+            children=(child,),
+        )
+
+    def _plain_field(self, field: Field) -> ColumnPlan:
         return self._column(
             field.name,
             field.since_version,
@@ -247,6 +301,7 @@ class _Compiler:
             field.type,
             field.presence is Presence.OPTIONAL,
             field.constant,
+            meaning_of(field.type, field.semantic_type, field.time_unit),
         )
 
     def _member(self, member: Member, base: int, since_version: int) -> ColumnPlan:
@@ -260,6 +315,7 @@ class _Compiler:
             kind,
             encoding is not None and encoding.presence is Presence.OPTIONAL,
             encoding.constant if encoding else None,
+            meaning_of(kind, member.semantic_type),
         )
 
     def _column(
@@ -270,15 +326,21 @@ class _Compiler:
         kind: Type,
         optional: bool,
         constant: Scalar | None,
+        meaning: Meaning | None,
     ) -> ColumnPlan:
+        meaning = self._possible(meaning)
         if isinstance(kind, Composite):
-            members = tuple(self._member(member, offset, since) for member in kind.members)
-            return ColumnPlan(name, "struct", since, offset, "uint8", children=members)
+            if isinstance(meaning, (Decimal, Timestamp)):
+                return self._composite(name, since, offset, optional, meaning)
+            members = [self._member(member, offset, since) for member in kind.members]
+            distinct = distinct_names(member.name for member in members)
+            children = tuple(map(_renamed, members, distinct))
+            return ColumnPlan(name, "struct", since, offset, "uint8", children=children)
         primitive = kind.primitive
         column, length, null, names = self._leaf(kind, optional)
         if isinstance(constant, bytes):
             length = len(constant)
-        return ColumnPlan(
+        plain = ColumnPlan(
             name,
             column,
             since,
@@ -290,6 +352,48 @@ class _Compiler:
             None if constant is None else _bytes(primitive, constant),
             names,
         )
+        if meaning is not None:
+            assert isinstance(kind, Encoding)
+            return _with_meaning(plain, meaning, kind)
+        if column in ("number", "numbers") and primitive.name == "uint64" and not self._has_uint64:
+            column = "decimal" if column == "number" else column
+            return replace(plain, kind=column, precision=DIGITS["uint64"])
+        return plain
+
+    def _possible(self, meaning: Meaning | None) -> Meaning | None:
+        """Return a meaning if columns of the target can have it."""
+        if not self._is_semantic:
+            return None
+        is_fine = isinstance(meaning, Timestamp) and meaning.scale == NANOSECONDS
+        return None if is_fine and not self._has_nanoseconds else meaning
+
+    def _composite(
+        self, name: str, since: int, offset: int, optional: bool, meaning: Decimal | Timestamp
+    ) -> ColumnPlan:
+        """Return the column of a composite that is one value."""
+        number: Member | None
+        power: int | Member
+        if isinstance(meaning, Decimal):
+            number, power = meaning.mantissa, meaning.exponent
+        else:
+            number, power = meaning.time, meaning.unit
+        assert number is not None
+        assert isinstance(number.type, Encoding)
+        is_optional = optional or number.type.presence is Presence.OPTIONAL
+        column = self._column(
+            name,
+            max(number.since_version, since),
+            offset + number.offset,
+            number.type,
+            is_optional,
+            None,
+            None,
+        )
+        children: tuple[ColumnPlan, ...] = ()
+        if isinstance(power, Member):
+            child = replace(self._member(power, offset, since), kind="number", names=())
+            children = (child,)
+        return _with_meaning(replace(column, children=children), meaning, number.type)
 
     def _leaf(
         self, kind: Encoding | Enum | BitSet, optional: bool
@@ -300,9 +404,72 @@ class _Compiler:
                 names = tuple((_unsigned(kind.primitive, v.value), v.name) for v in kind.values)
                 return "enum" if self._enums == "name" else "number", 1, kind.null, names
             case BitSet():
-                bits = tuple((choice.bit, choice.name) for choice in kind.choices)
+                named = distinct_names(choice.name for choice in kind.choices)
+                bits = tuple(zip((choice.bit for choice in kind.choices), named, strict=True))
                 return "set" if self._sets == "struct" and bits else "number", 1, None, bits
         return kind_of(kind), kind.length, kind.null if optional else None, ()
+
+
+def distinct_names(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
+    """Return names that differ in more than case: SQL does not distinguish `Price` from `price`.
+
+    Those that do not differ from one before them, or from a reserved one, get a prefix.
+    """
+    given = list(names)
+    exact = {name.lower() for name in given}
+    taken = {name.lower() for name in reserved}
+    distinct = []
+    for name in given:
+        unique = name
+        while unique.lower() in taken or (unique != name and unique.lower() in exact):
+            unique = PREFIX + unique
+        taken.add(unique.lower())
+        distinct.append(unique)
+    return distinct
+
+
+_Named = TypeVar("_Named", ColumnPlan, GroupPlan, VarDataPlan)
+
+
+def _renamed(part: _Named, name: str) -> _Named:
+    return part if part.name == name else replace(part, name=name)
+
+
+def _with_distinct_names(body: BodyPlan) -> BodyPlan:
+    """Return the body of a group with the names of `distinct_names`."""
+    parts: tuple[ColumnPlan | GroupPlan | VarDataPlan, ...]
+    parts = (*body.columns, *body.groups, *body.var_data)
+    names = iter(distinct_names(part.name for part in parts))
+    return replace(
+        body,
+        columns=tuple(_renamed(each, next(names)) for each in body.columns),
+        groups=tuple(_renamed(each, next(names)) for each in body.groups),
+        var_data=tuple(_renamed(each, next(names)) for each in body.var_data),
+    )
+
+
+def _with_meaning(column: ColumnPlan, meaning: Meaning, kind: Encoding) -> ColumnPlan:
+    """Return the column of values that mean this, which are integers of a type on the wire."""
+    match meaning:
+        case Decimal():
+            return replace(
+                column,
+                kind="decimal",
+                precision=meaning.precision,
+                scale=meaning.scale,
+                exponent=meaning.exponent if isinstance(meaning.exponent, int) else 0,
+            )
+        case Timestamp():
+            return replace(
+                column,
+                kind="timestamp",
+                # The null value is no time, also of a field that always has one.
+                null=_bytes(kind.primitive, kind.null),
+                precision=0,
+                scale=meaning.scale,
+                exponent=-meaning.unit if isinstance(meaning.unit, int) else 0,
+            )
+    return replace(column, kind="date")
 
 
 def kind_of(encoding: Encoding) -> str:

@@ -1,4 +1,4 @@
-"""Decode SBE payloads into Arrow columns, by the schema that they were encoded with.
+r"""Decode SBE payloads into Arrow columns, by the schema that they were encoded with.
 
     schema = PayloadSchema.from_file("orders.xml", "NewOrder")
     for batch in recording.to_batches(columns=["position", "payload"]):
@@ -11,24 +11,34 @@ SBE                        column
 =========================  ====================================================================
 int8 … int64               int8 … int64
 uint8, uint16, uint32      int16, int32, int64, as Spark has no unsigned numbers
-uint64                     decimal(20, 0)
+uint64                     uint64; for Spark decimal(20, 0)
 float, double              float32, float64
 char, array of char        string, up to the first NUL
 array of uint8             binary; string if it has a character encoding
 other arrays               list
 enum                       string, the value's name; with ``enums="number"`` its number
 set                        struct of booleans; with ``sets="number"`` its number
-composite                  struct
+mantissa and exponent      decimal
+UTCTimestamp               timestamp in UTC, of microseconds or nanoseconds; for Spark nanoseconds
+                           remain the number
+LocalMktDate, UTCDateOnly  date
+other composite            struct
 group                      list of structs, nested groups within
 variable data              string, or binary without a supported character encoding
 constant                   like a field with that value
 =========================  ====================================================================
 
-Supported character encodings are US-ASCII, UTF-8 and ISO-8859-1; bytes that are not valid UTF-8
-become U+FFFD. A column is null for an optional field with its null value (any NaN of an optional
-float), for an enum with its null value, and for fields newer than the version of the payload's
-sender. An enum value without a name is its number in digits. Fields that a newer sender has added
-are skipped. A group without any columns has no column.
+docs/schemas.md has the rules for decimals, timestamps and dates. With ``types="wire"`` they are the
+numbers and structs of numbers that they are on the wire, and uint64 is decimal(20, 0). A value that
+does not fit its column makes its payload malformed.
+
+Supported character encodings are US-ASCII, UTF-8 and ISO-8859-1. Bytes of US-ASCII and UTF-8 that
+are not valid UTF-8 become their numbers, ``\xe9``, and their texts are counted. A column is null
+for an optional field with its null value (any NaN of an optional float), for an enum with its null
+value, and for fields newer than the version of the payload's sender. An enum value without a name
+is its number in digits. Fields that a newer sender has added are skipped. A group without any
+columns has no column. A name in a group, composite or set that differs from one before it only in
+case gets the prefix ``sbe_``.
 """
 
 from __future__ import annotations
@@ -46,6 +56,8 @@ from aerotape.codecs.payload_plan import (
     GroupPlan,
     Plan,
     SetColumns,
+    Target,
+    Types,
     VarDataPlan,
     choose_columns,
     compile_plan,
@@ -69,11 +81,13 @@ class DecodedMessages(NamedTuple):
         kept: indices of the payloads of the rows, ascending; None if no payload was dropped.
             There are no rows after a malformed payload that ended decoding.
         problems: index of each malformed payload, and the reason.
+        escaped: by column, how many of its texts had bytes that are not UTF-8.
     """
 
     batch: pyarrow.RecordBatch
     kept: pyarrow.Array | None
     problems: list[tuple[int, str]]
+    escaped: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -115,6 +129,7 @@ class PayloadSchema:
         schema_file: str | Path,
         template: str | int | None = None,
         *,
+        types: Types = "semantic",
         enums: EnumColumns = "name",
         sets: SetColumns = "struct",
         error_column: str | None = None,
@@ -124,6 +139,8 @@ class PayloadSchema:
         Args:
             schema_file: the schema, XML or the `.sbeir` file that sbe-tool generates from it.
             template: name or id of one message; all when None.
+            types: columns of decimals, timestamps and dates are that, or ``wire``: the numbers and
+                composites that they are on the wire.
             enums: columns of enums are names or numbers.
             sets: columns of sets are structs of booleans or numbers.
             error_column: see the class.
@@ -134,7 +151,9 @@ class PayloadSchema:
             ConfigurationError: the file cannot be read.
         """
         schema = load_schema(schema_file)
-        return cls.from_schema(schema, template, enums=enums, sets=sets, error_column=error_column)
+        return cls.from_schema(
+            schema, template, types=types, enums=enums, sets=sets, error_column=error_column
+        )
 
     @classmethod
     def from_schema(
@@ -142,12 +161,20 @@ class PayloadSchema:
         schema: Schema,
         template: str | int | None = None,
         *,
+        types: Types = "semantic",
         enums: EnumColumns = "name",
         sets: SetColumns = "struct",
+        target: Target = "arrow",
         error_column: str | None = None,
     ) -> PayloadSchema:
-        """Create a decoder from a `Schema`. Arguments and errors as for `from_file`."""
-        plan = compile_plan(schema, template, enums=enums, sets=sets)
+        """Create a decoder from a `Schema`.
+
+        Arguments and errors as for `from_file`. With target ``spark`` the columns have only types
+        that Spark has.
+        """
+        plan = compile_plan(
+            schema, template, types=types, enums=enums, sets=sets, target=target
+        )
         return cls(plan, error_column=error_column)
 
     @property
@@ -230,13 +257,16 @@ class PayloadSchema:
 
         payloads = _as_binary(payloads)
         try:
-            batch, kept, problems = self._decoder.decode_messages(
+            batch, kept, problems, escaped = self._decoder.decode_messages(
                 payloads, malformed=malformed, keep_others=keep_others
             )
         except OverflowError as error:
             raise CodecError(f"{len(payloads)} payloads: {error}") from None
         return DecodedMessages(
-            pyarrow.record_batch(batch), None if kept is None else pyarrow.array(kept), problems
+            pyarrow.record_batch(batch),
+            None if kept is None else pyarrow.array(kept),
+            problems,
+            escaped,
         )
 
     def choose(self, columns: Collection[str]) -> PayloadSchema:
@@ -267,6 +297,14 @@ class PayloadSchema:
     def __getstate__(self) -> dict[str, object]:
         # The native decoder is not pickled; it is created again from the plan.
         return {"plan": self.plan, "error_column": self.error_column}
+
+
+def escaped_text(name: str, texts: int) -> str:
+    """Return a sentence about texts of a column that had bytes that are not UTF-8."""
+    return (
+        f"{texts} values of {name} have bytes that are not characters of its encoding, each shown "
+        "as its number, such as \\xe9; characterEncoding=\"ISO-8859-1\" in the schema reads them"
+    )
 
 
 def _as_binary(payloads: pyarrow.Array) -> pyarrow.Array:

@@ -3,7 +3,7 @@
 `codecs/xml_schema/` builds it from XML and `codecs/ir.py` from sbe-tool's output;
 `codecs/emitter.py` writes Python modules from it, and `codecs/payload_plan.py` compiles it for the
 decoder of users' payloads. Offsets and sizes are in bytes; the names are those of the SBE
-specification. Descriptions and semantic types are omitted.
+specification. Descriptions are omitted.
 """
 
 from __future__ import annotations
@@ -139,12 +139,17 @@ class BitSet:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of a composite. `offset` counts from the composite's first byte."""
+    """One member of a composite. `offset` counts from the composite's first byte.
+
+    Attributes:
+        semantic_type: as of a field.
+    """
 
     name: str
     offset: int
     since_version: int
     type: Type
+    semantic_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,10 @@ class Field:
         since_version: the schema version that added it; messages of older versions lack it.
         constant: value of a field with constant presence, otherwise None. Such a field has no
             bytes in the block.
+        semantic_type: the type of FIX that its values have, such as ``UTCTimestamp``; or empty.
+        time_unit: of a timestamp, such as ``microsecond``; or empty.
+        exponent: of a mantissa, the field that has the exponent, in this body or one that it is in;
+            or empty.
     """
 
     name: str
@@ -187,6 +196,9 @@ class Field:
     presence: Presence
     constant: Scalar | None
     type: Type
+    semantic_type: str = ""
+    time_unit: str = ""
+    exponent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.protocol import NULL_VALUE
-from aerotape.tools._cli.arguments import count
+from aerotape.tools._cli.arguments import add_types, count
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._web.address import check_web_service, web_address
 from aerotape.tools._web.proxies import network, root_path
@@ -102,6 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="an SBE schema, XML or .sbeir, with which payloads can be shown (repeatable)",
     )
+    add_types(parser)
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)  # end with this process
     add_connection_options(parser)
 
@@ -129,6 +130,7 @@ def run(args: argparse.Namespace) -> int:
         allow_changes=args.allow_changes,
         retention=args.retention,
         schemas=args.schema,
+        types=args.types or "semantic",
         root_path=args.root_path,
         trusted_proxies=args.trusted_proxy,
     )

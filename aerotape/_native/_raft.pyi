@@ -102,11 +102,11 @@ def raft_record_schema() -> ArrowSchema:
 
 def decode_raft_records(
     payloads: ArrowArray, *, malformed: Literal["fail", "drop", "null"]
-) -> tuple[ArrowRecordBatch, ArrowArray | None, list[tuple[int, str]]]:
+) -> tuple[ArrowRecordBatch, ArrowArray | None, list[tuple[int, str]], dict[str, int]]:
     """Decode payloads that each hold a record of a raft journal into columns.
 
     Columns of a record whose data fails its checksum are null, but for `checksum_ok`. Returns the
     rows, the indices of their payloads unless all are rows, and each payload that is not a record,
-    with the reason. Decoding ends before the first of them with "fail"; with "null" it is a row of
-    nulls.
+    with the reason; the last is empty. Decoding ends before the first of them with "fail"; with
+    "null" it is a row of nulls.
     """

@@ -195,9 +195,9 @@ class SbeDecoder:
     def decode(self, payloads: ArrowArray) -> ArrowRecordBatch:
         """Decode a binary array (Arrow's Binary, else TypeError); null stays null.
 
-        A payload that does not match the plan is a null row with its error in the error column;
-        without that column CodecError with the number of the row. OverflowError if a column would
-        be longer than Arrow's 32-bit offsets reach.
+        A payload that does not match the plan, or has a value that does not fit its column, is a
+        null row with its error in the error column; without that column CodecError with the number
+        of the row. OverflowError if a column would be longer than Arrow's 32-bit offsets reach.
         """
     def decode_messages(
         self,
@@ -205,7 +205,7 @@ class SbeDecoder:
         *,
         malformed: Literal["fail", "drop", "null"],
         keep_others: bool,
-    ) -> tuple[ArrowRecordBatch, ArrowArray | None, list[tuple[int, str]]]:
+    ) -> tuple[ArrowRecordBatch, ArrowArray | None, list[tuple[int, str]], dict[str, int]]:
         """Decode those payloads that are to be rows; the decoder must have no error column.
 
         `malformed` is how one that does not match the plan is handled: decoding ends before it,
@@ -213,7 +213,8 @@ class SbeDecoder:
         templates rows of nulls; else they are left out. Nulls stay.
 
         Returns the rows, which payloads they are (indices, ascending; None when nothing was left
-        out before the end), and the index of each malformed payload with what is wrong.
+        out before the end), the index of each malformed payload with what is wrong, and by column
+        how many texts had bytes that are not UTF-8.
         """
 
 # ---- entity.rs ---------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ MAX_BYTES: Final = 8 << 20
 MAX_DEPTH: Final = 100
 """The maximum depth of elements, of includes and of composites in each other."""
 
+EXPONENT: Final = "mbx:exponent"
+"""The attribute of Binance's namespace that names the field with the exponent of a mantissa. Others
+have an attribute of this name whose number is that of decimal places."""
+
 _XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
 
 
@@ -232,8 +236,12 @@ class _Parser:
         if len(self._open) == MAX_DEPTH:
             raise self._refused(f"elements are nested more than {MAX_DEPTH} deep")
         space, _, tag = name.rpartition(" ")
-        # Attributes of other namespaces do not concern SBE.
+        # Attributes of other namespaces do not concern SBE, but for one.
         own = {key: value for key, value in attributes.items() if " " not in key}
+        for key, value in attributes.items():
+            namespace, _, of_other = key.rpartition(" ")
+            if of_other == "exponent" and "binance" in namespace:
+                own[EXPONENT] = value
         if space == _XINCLUDE and tag == "include":
             tag = _INCLUDE
         element = Element(tag, own, self._file, self._line)

@@ -17,7 +17,7 @@ from aerotape.codecs.schema import (
     Type,
     VarData,
 )
-from aerotape.codecs.xml_schema.document import Element
+from aerotape.codecs.xml_schema.document import EXPONENT, Element
 from aerotape.codecs.xml_schema.headers import dimensions, var_data
 from aerotape.codecs.xml_schema.problems import MistakeError, Problems
 from aerotape.codecs.xml_schema.types import Declared, Types
@@ -126,7 +126,20 @@ class Messages:
         version = max(since, declared.since_version)
         if isinstance(kind, Composite):
             kind = self._types.dated(kind, version, since)
-        return Field(name, id_, offset, version, own, constant, kind)
+        semantic_type = declared.semantic_type or element.attributes.get("semanticType", "")
+        time_unit = element.attributes.get("timeUnit") or declared.time_unit or ""
+        return Field(
+            name,
+            id_,
+            offset,
+            version,
+            own,
+            constant,
+            kind,
+            semantic_type,
+            time_unit,
+            element.attributes.get(EXPONENT, ""),
+        )
 
     def _type_of_field(
         self, element: Element, declared: Declared, own: Presence

@@ -55,6 +55,7 @@ class Declared:
     since_version: int = 0
     offset: int | None = None
     semantic_type: str | None = None
+    time_unit: str | None = None
     null_value: Scalar | None = None
     parts: int = 1
     depth: int = 0
@@ -182,6 +183,7 @@ class Types:
             self.since_version(element),
             number(element, "offset"),
             element.attributes.get("semanticType"),
+            element.attributes.get("timeUnit"),
         )
         match element.tag:
             case "type":
@@ -371,7 +373,9 @@ class Types:
         offset = end if declared.offset is None else declared.offset
         if offset < end:
             raise MistakeError(f"offset {offset}: the preceding members end at {end}")
-        return Member(name, offset, declared.since_version, declared.type), declared
+        semantic_type = declared.semantic_type or ""
+        member = Member(name, offset, declared.since_version, declared.type, semantic_type)
+        return member, declared
 
 
 def _integer(value: Scalar) -> int:

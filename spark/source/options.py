@@ -46,9 +46,9 @@ DEFAULT_PARTITION_BYTES: Final = 128 * 1024 * 1024
 _NAMES: Final = (
     "path", "recordingIds", "fromPosition", "toPosition", "fromTime", "toTime", "channel",
     "fromIndex", "fromAsqn", "streamId", "columns", "checksum", "mode", "schema", "template",
-    "others", "enums", "sets", "payload", "partitionBytes", "scopeIds",
+    "others", "types", "enums", "sets", "payload", "partitionBytes", "scopeIds",
 )  # fmt: skip
-_ABOUT_SCHEMA: Final = ("template", "others", "enums", "sets")
+_ABOUT_SCHEMA: Final = ("template", "others", "types", "enums", "sets")
 STORAGE_PREFIX: Final = "storage."
 STREAM_NAMES: Final = (
     "startingPosition", "maxBytesPerTrigger", "maxMessagesPerTrigger", "failOnDataLoss",
@@ -290,7 +290,7 @@ def parse_payloads(
                     name,
                 )
         return None
-    from aerotape.codecs.payload_plan import EnumColumns, SetColumns
+    from aerotape.codecs.payload_plan import EnumColumns, SetColumns, Types
     from aerotape.replay.offline.columns.payloads import OTHERS, PayloadColumns
 
     template: str | int | None = given.get("template")
@@ -300,8 +300,10 @@ def parse_payloads(
         given["schema"],
         template,
         others=parse_word(given.get("others", "drop"), "others", OTHERS),
+        types=parse_word(given.get("types", "semantic"), "types", get_args(Types)),
         enums=parse_word(given.get("enums", "name"), "enums", get_args(EnumColumns)),
         sets=parse_word(given.get("sets", "struct"), "sets", get_args(SetColumns)),
+        target="spark",
         storage=storage,
     )
 

@@ -146,7 +146,8 @@ class JobOptions:
             )
             raise ConfigurationError(
                 f"{table.store.name} has other columns than these options give "
-                f"({', '.join(differing)}): use the same mode and schema, or another table",
+                f"({', '.join(differing)}): use the same mode, schema and --types, which is wire "
+                "for tables of versions that had no decimals and timestamps; or another table",
                 "OUT",
             )
         return schema

@@ -14,11 +14,11 @@ from support.jvm.java import ROOT
 from support.jvm.java_payloads import encode_with_java
 
 from aerotape.codecs.payload_encoder import PayloadEncoder
+from aerotape.codecs.payload_values import json_rows
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.schema import Schema
 from aerotape.codecs.schema_files import load_schema
 from aerotape.errors import CodecError
-from aerotape.tools.messages._printing import _json_value
 
 TRADE = {"time_ns": -5, "symbol": "ABC", "side": "BUY", "price": 0.5, "quantity": 7}
 
@@ -39,8 +39,8 @@ def test_the_bytes_are_those_of_java(text: str, jars: dict[str, Path], tmp_path:
     encoded = encode_with_java(schema_file, "CarWriter", jars["sbe-all"], tmp_path / "stubs")
     for payload, template in zip(encoded, ("Car", "Car", "Tick", "Empty"), strict=True):
         decoder = PayloadSchema.from_schema(schema, template)
-        [row] = decoder.decode_payloads(pa.array([payload], pa.binary())).to_pylist() or [{}]
-        fields = json.loads(json.dumps(_json_value(row)))
+        [row] = json_rows(decoder.decode_payloads(pa.array([payload], pa.binary()))) or [{}]
+        fields = json.loads(json.dumps(row))
         assert PayloadEncoder(schema, template).encode(fields).hex() == payload.hex()
 
 

@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 
 from aerotape.context import Closing
 from aerotape.errors import ConfigurationError
-from aerotape.formatting import printable
+from aerotape.formatting import json_number, printable
 from aerotape.tools._cli.colour import has_colours, state, warning_prefix
 from aerotape.tools._cli.escaping import write_styled
 
@@ -210,13 +210,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item) for item in value]
     return value
-
-
-def json_number(value: float) -> float | str:
-    """Return a number, those that JSON lacks as the text `NaN`, `Infinity` or `-Infinity`."""
-    if value - value == 0:
-        return value
-    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
 
 
 def _dumps(row: Any) -> str:

@@ -63,6 +63,11 @@ _READING: Final = {
         "name or id of the one message of the schema to convert (default: all)",
     ),
     "others": ("OTHERS", "messages of other templates: drop (the default) or null"),
+    "types": (
+        "TYPES",
+        "semantic (the default): decimals, timestamps and dates where the schema has them; wire: "
+        "the numbers that they are in the payload",
+    ),
     "enums": ("ENUMS", "columns of enums: name (the default) or number"),
     "sets": ("SETS", "columns of sets: struct (the default) or number"),
     "partitionBytes": (

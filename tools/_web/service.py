@@ -13,6 +13,7 @@ from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
 from aerotape import __version__
+from aerotape.codecs.payload_plan import Types
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.tools._web import monitoring
 from aerotape.tools._web.observed import ObservedArchive
@@ -51,6 +52,7 @@ class WebSettings:
         allow_changes: whether requests may change the archive.
         retention: the retention policy whose plan is shown; None: none.
         schemas: SBE schemas that payloads can be decoded with, XML or .sbeir.
+        types: of their fields, as for `PayloadSchema.from_file`.
         root_path: the prefix of the paths by which a reverse proxy is asked, and which it removes.
         trusted_proxies: the addresses of proxies that may state another prefix.
     """
@@ -65,6 +67,7 @@ class WebSettings:
     allow_changes: bool = False
     retention: Path | None = None
     schemas: Sequence[Path] = ()
+    types: Types = "semantic"
     root_path: str = ""
     trusted_proxies: Sequence[Network] = ()
 
@@ -114,7 +117,9 @@ def create_app(
 
     monitoring.add_routes(app, observed, settings.max_series)
     changes = Changes(session, are_allowed=settings.allow_changes)
-    schemas = {path.stem: PayloadSchema.from_file(path) for path in settings.schemas}
+    schemas = {
+        path.stem: PayloadSchema.from_file(path, types=settings.types) for path in settings.schemas
+    }
     reading = Reading(observed, schemas)
     app.include_router(recordings.router(observed, reading, changes))
     app.include_router(ledgers.router(session, changes))

@@ -10,13 +10,14 @@ import argparse
 import importlib.util
 import select
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed, utf8_text
-from aerotape.tools._cli.arguments import template
+from aerotape.tools._cli.arguments import add_types, template
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
-from aerotape.tools._cli.output import Json, emit_line, json_number, note, refuse_terminal
+from aerotape.tools._cli.output import Json, emit_line, note, refuse_terminal
 
 if TYPE_CHECKING:
     from aerotape.codecs.payloads import PayloadSchema
@@ -26,7 +27,7 @@ _STDOUT: Final = 1
 
 
 def add_printing_options(parser: argparse.ArgumentParser) -> None:
-    """Add --format, --schema and --template."""
+    """Add --format, --schema, --template and --types."""
     parser.add_argument(
         "--format",
         choices=("text", "hex", "json", "raw", "length"),
@@ -47,6 +48,7 @@ def add_printing_options(parser: argparse.ArgumentParser) -> None:
         type=template,
         help="name or id of the one message of the schema to print (default: all)",
     )
+    add_types(parser)
 
 
 class Printer:
@@ -74,7 +76,12 @@ class Printer:
             )
         if self._is_binary:
             refuse_terminal(f"--format {args.format}", "use --format text")
-        self._schema = _read_schema(args)
+        if args.schema is not None and args.format not in (None, "json"):
+            raise ConfigurationError(
+                f"--schema prints JSON: leave out --format {args.format}", "--format"
+            )
+        self._schema = payload_schema(args)
+        self._escaped: Counter[str] = Counter()
 
     def print(self, message: Message, **others: object) -> bool:
         """Print a message, with --json in a row that has `others`, too; return whether it was."""
@@ -95,10 +102,18 @@ class Printer:
         emit_line(row, payload, self._args)
         return True
 
+    def report(self) -> None:
+        """Say what is remarkable about the printed messages."""
+        if self._escaped:
+            from aerotape.codecs.payloads import escaped_text
+
+            for name, texts in self._escaped.items():
+                note(f"warning: {escaped_text(name, texts)}")
+
     def _text_of(self, payload: bytes) -> str | None:
         """Return the text of a payload; None for a message of another template (ValueError)."""
         if self._schema is not None:
-            return decoded(self._schema, payload)
+            return decoded(self._schema, payload, self._escaped)
         if self._args.format == "json":
             return _json_line(payload)
         if self._args.format == "hex" or (self._args.format is None and self._args.json):
@@ -131,53 +146,58 @@ def flush() -> None:
         raise BrokenPipeError
 
 
-def _read_schema(args: argparse.Namespace) -> PayloadSchema | None:
+def payload_schema(args: argparse.Namespace) -> PayloadSchema | None:
+    """Read the schema of --schema, with --template and --types; None without it.
+
+    Raises:
+        ConfigurationError: an option needs --schema, or it cannot be read.
+        CodecError: it is not a schema, or has no such template.
+    """
     if args.schema is None:
-        if args.template is not None:
-            raise ConfigurationError("--template is of a schema: give --schema", "--template")
+        for option in ("template", "types"):
+            if getattr(args, option) is not None:
+                raise ConfigurationError(f"--{option} is of a schema: give --schema", f"--{option}")
         return None
-    if args.format not in (None, "json"):
-        raise ConfigurationError(
-            f"--schema prints JSON: leave out --format {args.format}", "--format"
-        )
     from aerotape.codecs.payloads import PayloadSchema
 
     if importlib.util.find_spec("pyarrow") is None:
         raise ConfigurationError(not_installed("pyarrow", "arrow"), "--schema")
-    return PayloadSchema.from_file(args.schema, args.template)
+    return PayloadSchema.from_file(args.schema, args.template, types=args.types or "semantic")
 
 
-def decoded(schema: PayloadSchema, payload: bytes) -> Json | None:
-    """Return the fields of a payload; None if it is of another schema or template (ValueError)."""
+def decoded(
+    schema: PayloadSchema, payload: bytes, escaped: Counter[str] | None = None
+) -> Json | None:
+    """Return the fields of a payload; None if it is of another schema or template.
+
+    Args:
+        schema: the decoder.
+        payload: from its header on.
+        escaped: counts the texts of each column that had bytes that are not UTF-8.
+
+    Raises:
+        ValueError: the payload does not match the schema.
+    """
     import json
 
     import pyarrow
+
+    from aerotape.codecs.payload_values import json_rows
 
     found = schema.decode_messages(
         pyarrow.array([payload], pyarrow.binary()), malformed="drop", keep_others=False
     )
     if found.problems:
         raise ValueError(f"its payload does not match the schema: {found.problems[0][1]}")
-    rows = found.batch.to_pylist()
+    if escaped is not None:
+        escaped.update(found.escaped)
+    rows = json_rows(found.batch)
     if not rows:
         return None
     row = rows[0]
     if not schema.plan.flat:  # only the column of the message's template
         row = {name: value for name, value in row.items() if value is not None}
-    return Json(json.dumps(_json_value(row)))
-
-
-def _json_value(value: Any) -> Any:
-    """Convert a value of a column to types of JSON."""
-    if isinstance(value, dict):
-        return {name: _json_value(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_json_value(each) for each in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, float):
-        return json_number(value)
-    return value if isinstance(value, (str, int, type(None))) else int(value)
+    return Json(json.dumps(row))
 
 
 def _json_line(payload: bytes) -> Json:

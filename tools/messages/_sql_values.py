@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from aerotape.tools._cli.output import json_number
+from aerotape.formatting import json_number
 
 if TYPE_CHECKING:
     import duckdb

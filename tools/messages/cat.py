@@ -83,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         note(f"aerotape cat: {error}")
         return EXIT_DATA_SUSPECT
+    finally:
+        printer.report()
     return printer.exit_code
 
 

@@ -28,15 +28,18 @@ from aerotape.catalog.location import parse_location
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import not_installed
 from aerotape.replay.offline.columns.names import ADDED_TYPES
-from aerotape.tools._cli.arguments import template
+from aerotape.tools._cli.arguments import add_types, template
 from aerotape.tools._cli.escaping import data_stream
 from aerotape.tools._cli.output import emit_table, nested_text, note
 from aerotape.tools.messages import _sql_values as values
+from aerotape.tools.messages._printing import payload_schema
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
+    from aerotape._native import ChecksumName
+    from aerotape.codecs.payloads import PayloadSchema
     from aerotape.replay.offline.directory import ArchiveDirectory, Recording
 
 _SHOWN: Final = 1000
@@ -75,6 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=template,
         help="name or id of the message whose fields are columns (default: a column for each)",
     )
+    add_types(parser)
     parser.add_argument(
         "--checksum",
         choices=("none", "crc-32", "crc-32c"),
@@ -118,6 +122,7 @@ class _Tables:
         self._database = database
         self._args = args
         self._directory = open_directory(args.archive_dir)
+        self._schema = payload_schema(args)
         self._recordings: dict[int, Recording] = {}
         self._added: tuple[str, ...] = ()
         database.register("recordings", _recordings(self._directory))
@@ -172,7 +177,9 @@ class _Tables:
     def _register(self, recording_id: int) -> None:
         recording = self._recordings.get(recording_id) or self._directory.recording(recording_id)
         self._recordings[recording_id] = recording
-        messages = _Messages(recording, self._args, self._added, self._fail)
+        messages = _Messages(
+            recording, self._args.checksum, self._schema, self._added, self._fail
+        )
         self._database.register(f"{_TABLE}{recording_id}", messages)
 
     def _fail(self, failure: AerotapeError) -> None:
@@ -199,12 +206,14 @@ class _Messages:
     def __init__(
         self,
         recording: Recording,
-        args: argparse.Namespace,
+        checksum: ChecksumName,
+        schema: PayloadSchema | None,
         added: tuple[str, ...],
         on_failure: Callable[[AerotapeError], None],
     ) -> None:
         self._recording = recording
-        self._args = args
+        self._checksum = checksum
+        self._schema = schema
         self._on_failure = on_failure
         self._columns: list[str] | None = None
         own = self._reader().schema.names  # errors of the schema are reported now
@@ -212,10 +221,7 @@ class _Messages:
 
     def _reader(self) -> pyarrow.RecordBatchReader:
         return self._recording.to_batches(
-            checksum=self._args.checksum,
-            columns=self._columns,
-            schema=self._args.schema,
-            template=self._args.template,
+            checksum=self._checksum, columns=self._columns, schema=self._schema
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

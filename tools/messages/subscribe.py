@@ -66,7 +66,10 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigurationError("--recording requires --from-start", "--recording")
     printer = Printer(args)
     with _opened(args) as subscription:
-        _print(subscription, printer, args)
+        try:
+            _print(subscription, printer, args)
+        finally:
+            printer.report()
     return printer.exit_code
 
 

@@ -301,6 +301,7 @@ fn column(name: &str, kind: Kind, primitive: Primitive, offset: usize, length: u
         kind,
         since_version: 0,
         offset,
+        level: 0,
         primitive,
         length,
         big_endian: false,
@@ -308,6 +309,23 @@ fn column(name: &str, kind: Kind, primitive: Primitive, offset: usize, length: u
         constant: None,
         names: vec![(1, "ONE".into()), (2, "TWO".into())],
         children: vec![],
+        precision: 0,
+        scale: 0,
+        exponent: 0,
+    }
+}
+
+/// A decimal whose exponent is so many bodies further out.
+fn decimal(offset: usize, level: usize) -> Column {
+    let exponent = Column {
+        level,
+        ..column("exponent", Kind::Number, Primitive::Int8, 8, 1)
+    };
+    Column {
+        precision: 38,
+        scale: 18,
+        children: vec![exponent],
+        ..column("price", Kind::Decimal, Primitive::Int32, offset, 1)
     }
 }
 
@@ -326,7 +344,10 @@ fn plan() -> Plan {
         block_length: number(0, Primitive::Uint16),
         count: number(2, Primitive::Uint16),
         body: body(
-            vec![column("number", Kind::Number, Primitive::Int32, 0, 1)],
+            vec![
+                column("number", Kind::Number, Primitive::Int32, 0, 1),
+                decimal(0, 1),
+            ],
             4,
             vec![],
             vec![],
@@ -366,6 +387,13 @@ fn plan() -> Plan {
                         6,
                     ),
                     column("numbers", Kind::Numbers, Primitive::Int16, 16, 4),
+                    decimal(16, 0),
+                    Column {
+                        scale: 9,
+                        exponent: -9,
+                        ..column("time", Kind::Timestamp, Primitive::Uint64, 0, 1)
+                    },
+                    column("date", Kind::Date, Primitive::Uint16, 16, 1),
                 ],
                 24,
                 vec![group],

@@ -1,5 +1,6 @@
 //! `SbeDecoder`: a plan at work, as Python sees it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aerotape_format::sbe::decoded::{Decoded, Malformed};
@@ -11,15 +12,22 @@ use pyo3::prelude::*;
 
 use crate::arrow_capsules::{ArrowArray, ArrowRecordBatch, ArrowSchema};
 
-/// Decoded payloads for Python: rows, indices of their payloads unless all are rows, problems.
-pub type DecodedMessages = (ArrowRecordBatch, Option<ArrowArray>, Vec<(usize, String)>);
+/// Decoded payloads for Python: rows, indices of their payloads unless all are rows, problems, and
+/// numbers of texts with escaped bytes.
+pub type DecodedMessages = (
+    ArrowRecordBatch,
+    Option<ArrowArray>,
+    Vec<(usize, String)>,
+    BTreeMap<String, u64>,
+);
 
 pub fn for_python(decoded: Decoded) -> DecodedMessages {
     let kept = decoded
         .kept
         .chosen
         .map(|chosen| ArrowArray(Arc::new(UInt32Array::from(chosen))));
-    (ArrowRecordBatch(decoded.batch), kept, decoded.problems)
+    let batch = ArrowRecordBatch(decoded.batch);
+    (batch, kept, decoded.problems, decoded.escaped)
 }
 
 /// The payloads, which must be Arrow's Binary.

@@ -1,12 +1,15 @@
 """Typed columns of a table of messages: the fields of payloads, decoded by their SBE schema.
 
 A column has the name of its field. Names of the table's own columns are reserved, in any case
-because SQL does not distinguish `Length` from `length`: such a field gets the prefix `PREFIX`,
-independently of the selected columns, so that a name has one meaning in all queries.
+because SQL does not distinguish `Length` from `length`: such a field gets the prefix ``sbe_``,
+independently of the selected columns, so that a name has one meaning in all queries. So does a
+field whose name differs from that of one before it only in case.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,18 +18,20 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from aerotape import _native
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
-from aerotape.codecs.payloads import TEMPLATE_COLUMN, DecodedMessages, PayloadSchema
+from aerotape.codecs.payload_plan import distinct_names
+from aerotape.codecs.payloads import (
+    DecodedMessages,
+    PayloadSchema,
+    escaped_text,
+)
 from aerotape.codecs.schema_files import load_schema
 from aerotape.errors import CodecError, ConfigurationError
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from aerotape.codecs.payload_plan import EnumColumns, SetColumns
+    from aerotape.codecs.payload_plan import EnumColumns, SetColumns, Target, Types
     from aerotape.replay.offline.read_mode import Mode
-
-PREFIX: Final = "sbe_"
-"""Prefix of a field whose name is that of a column of the table."""
 
 Others = Literal["drop", "null"]
 """Treatment of messages of other templates and schemas: ``drop`` leaves them out, ``null`` returns
@@ -93,8 +98,10 @@ class PayloadColumns:
         template: str | int | None = None,
         *,
         others: Others = "drop",
+        types: Types = "semantic",
         enums: EnumColumns = "name",
         sets: SetColumns = "struct",
+        target: Target = "arrow",
         storage: StorageOptions = NO_OPTIONS,
     ) -> PayloadColumns:
         """Build the columns from a schema.
@@ -104,7 +111,10 @@ class PayloadColumns:
             template: name or id of the message whose fields are the columns. When None every
                 message of the schema is a struct column, and the column `template` has its name.
             others: see the class.
-            enums: as for `PayloadSchema.from_file`, and so is `sets`.
+            types: as for `PayloadSchema.from_schema`, and so are `enums`, `sets` and `target`.
+            enums: of a schema that was read already all these are ignored.
+            sets: see `types`.
+            target: see `types`.
             storage: options of the remote storage of a URL.
 
         Raises:
@@ -120,7 +130,10 @@ class PayloadColumns:
             )
         if not isinstance(schema, PayloadSchema):
             read = load_schema(schema, storage=storage)
-            return cls(PayloadSchema.from_schema(read, template, enums=enums, sets=sets), others)
+            columns = PayloadSchema.from_schema(
+                read, template, types=types, enums=enums, sets=sets, target=target
+            )
+            return cls(columns, others)
         if template is not None:
             raise ConfigurationError(
                 "template: the schema was read already; select the template when reading it",
@@ -159,19 +172,11 @@ class PayloadColumns:
 
     @cached_property
     def _sources(self) -> dict[str, str]:
-        taken = {name.lower() for name in _native.SCAN_COLUMNS}
         names = self.schema.arrow_schema.names
-        if not self.schema.plan.flat:
-            # The first column is not a message's; a message may have its name.
-            taken.add(TEMPLATE_COLUMN)
-        sources = {}
-        for index, name in enumerate(names):
-            unique = name
-            own = index == 0 and not self.schema.plan.flat
-            while not own and (unique.lower() in taken or (unique != name and unique in names)):
-                unique = PREFIX + unique
-            sources[unique] = name
-        return sources
+        # Without a template the first column is not a message's; a message may have its name.
+        own = [] if self.schema.plan.flat else names[:1]
+        distinct = distinct_names(names[len(own) :], (*_native.SCAN_COLUMNS, *own))
+        return dict(zip((*own, *distinct), names, strict=True))
 
 
 class PayloadReader:
@@ -212,7 +217,10 @@ class PayloadReader:
         Raises:
             CodecError: in mode FAILFAST, a payload does not match its schema; the error names
                 recording and position. Rows before it are yielded first.
+
+        At its end there is a warning for each column in which texts had bytes that are not UTF-8.
         """
+        escaped: Counter[str] = Counter()
         for scanned in batches:
             decoded = self._schema.decode_messages(
                 scanned.column("payload"),
@@ -228,6 +236,13 @@ class PayloadReader:
                 yield self._rows(scanned, decoded, problems)
             if problems and self._mode == "FAILFAST":
                 raise CodecError(next(iter(problems.values())))
+            escaped.update(decoded.escaped)
+        for name, texts in escaped.items():
+            warnings.warn(
+                f"recording {recording_id}: {escaped_text(name, texts)}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _rows(
         self, scanned: pyarrow.RecordBatch, decoded: DecodedMessages, problems: dict[int, str]

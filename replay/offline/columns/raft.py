@@ -79,9 +79,9 @@ class RaftColumns:
         """Decode payloads, as `PayloadSchema.decode_messages`."""
         import pyarrow
 
-        batch, kept, problems = _native.decode_raft_records(payloads, malformed=malformed)
+        batch, kept, problems, escaped = _native.decode_raft_records(payloads, malformed=malformed)
         chosen = None if kept is None else pyarrow.array(kept)
-        return DecodedMessages(pyarrow.record_batch(batch), chosen, problems)
+        return DecodedMessages(pyarrow.record_batch(batch), chosen, problems, escaped)
 
 
 def raft_columns(payload: str) -> RaftColumns:

@@ -25,10 +25,14 @@ PER_SEED = 40
 # sbe-tool loses the byte order of a set without choices.
 EMPTY_SET = re.compile(r"<set [^>]*(/>|>[^<]*</set>)")
 
+SEMANTIC_TYPE = re.compile(r"semantic_type='\w*'")
+
 
 def tree(schema: Schema) -> str:
-    """A schema as text, in which NaN equals itself; sbe-tool sorts messages in its own way."""
-    return repr(replace(schema, messages=tuple(sorted(schema.messages, key=lambda m: m.id))))
+    """A schema as text, in which NaN equals itself; sbe-tool sorts messages in its own way, and has
+    nanoseconds as the unit of each field without one, and no semantic types of types."""
+    text = repr(replace(schema, messages=tuple(sorted(schema.messages, key=lambda m: m.id))))
+    return SEMANTIC_TYPE.sub("", text.replace("time_unit='nanosecond'", "time_unit=''"))
 
 
 def require_same(folder: Path, name: str) -> None:

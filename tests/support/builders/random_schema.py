@@ -294,6 +294,7 @@ class _Generator:
         attributes = self._attributes(
             name=self._name("field"), id=self._count, type=kind, presence=presence,
             valueRef=reference, sinceVersion=self._since(), offset=offset,
-            epoch=rng.choice((None, "unix")), timeUnit=rng.choice((None, "nanosecond")),
+            epoch=rng.choice((None, "unix")),
+            timeUnit=rng.choice((None, None, "nanosecond", "microsecond")),
         )  # fmt: skip
         return f"<field {attributes}/>"

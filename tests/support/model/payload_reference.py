@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from decimal import Decimal
 from typing import Any
 
 from aerotape.codecs.schema import (
@@ -136,7 +135,7 @@ def _value(kind: Type, block: bytes, constant: Scalar | None, optional: bool, ve
 def _present(kind: Encoding, number: Scalar, null: Scalar | None) -> Any:
     if number == null or (isinstance(null, float) and math.isnan(null) and math.isnan(number)):  # type: ignore[arg-type]
         return None
-    return Decimal(number) if kind.primitive.name == "uint64" else number  # type: ignore[arg-type]
+    return number
 
 
 def _integer(kind: Enum | BitSet, block: bytes) -> int:
@@ -160,7 +159,7 @@ def _cut(block: bytes, length: int) -> bytes:
 def _decoded(data: bytes, encoding: str) -> str | bytes:
     match encoding:
         case "UTF-8" | "US-ASCII":
-            return data.decode("utf-8", "replace")
+            return data.decode("utf-8", "backslashreplace")
         case "ISO-8859-1":
             return data.decode("latin-1")
     return data

@@ -1,5 +1,6 @@
 //! Payloads that each hold a record, decoded into columns.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -173,5 +174,6 @@ pub fn decode(payloads: &BinaryArray, malformed: Malformed) -> Result<Decoded, A
         batch: columns(&rows)?,
         kept,
         problems,
+        escaped: BTreeMap::new(),
     })
 }

@@ -1,5 +1,7 @@
 //! Builds Arrow arrays and their types from the places of values, one column after the other.
 
+use std::cell::RefCell;
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ListArray, StructArray, UInt32Array, new_null_array};
@@ -9,7 +11,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use arrow::error::ArrowError;
 
 use super::plan::{Body, Column, Kind, Message};
-use super::values::{self, Source};
+use super::values::{self, Escaped, Outer, Source, Unfit};
 use super::walk::{Blocks, Entries, Found};
 
 /// Name of a list's elements, as Spark and pyarrow have it.
@@ -43,6 +45,9 @@ pub fn body_fields(body: &Body) -> Fields {
 fn column_field(column: &Column) -> Field {
     let data_type = match column.kind {
         Kind::Number => values::number_type(column.primitive),
+        Kind::Decimal => DataType::Decimal128(column.precision, column.scale),
+        Kind::Timestamp => values::timestamp_type(column),
+        Kind::Date => DataType::Date32,
         Kind::Numbers => DataType::List(numbers_element(column)),
         Kind::Text(characters) => values::text_type(characters),
         Kind::Enum => DataType::Utf8,
@@ -53,11 +58,21 @@ fn column_field(column: &Column) -> Field {
 }
 
 fn numbers_element(column: &Column) -> FieldRef {
-    Arc::new(Field::new(
-        ELEMENT,
-        values::number_type(column.primitive),
-        true,
-    ))
+    Arc::new(column_field(&element(column)).with_name(ELEMENT))
+}
+
+/// A column of the elements of an array of numbers.
+fn element(column: &Column) -> Column {
+    Column {
+        kind: if column.precision > 0 {
+            Kind::Decimal
+        } else {
+            Kind::Number
+        },
+        offset: 0,
+        length: 1,
+        ..column.clone()
+    }
 }
 
 fn set_fields(column: &Column) -> Fields {
@@ -72,12 +87,16 @@ fn struct_fields(column: &Column) -> Fields {
     column.children.iter().map(column_field).collect()
 }
 
-/// The columns of one message for all rows of the batch, null in rows of other messages.
+/// The columns of one message for all rows of the batch, null in rows of other messages. Values
+/// that do not fit their columns are added to `unfit` by their rows, texts with bytes that became
+/// their numbers are counted in `escaped`.
 pub fn message_columns(
     message: &Message,
     found: &Found,
     data: &[u8],
     rows: usize,
+    unfit: &mut Vec<Unfit>,
+    escaped: &Escaped,
 ) -> Result<Vec<ArrayRef>, ArrowError> {
     if found.rows.is_empty() {
         return Ok(body_fields(&message.body)
@@ -85,7 +104,10 @@ pub fn message_columns(
             .map(|field| new_null_array(field.data_type(), rows))
             .collect());
     }
-    let columns = body_columns(&message.body, &found.blocks, data)?;
+    let (columns, of_blocks) = body_columns(&message.body, &found.blocks, data, escaped, None)?;
+    for (block, text) in of_blocks {
+        unfit.extend(found.rows.get(block).map(|row| (*row as usize, text)));
+    }
     if found.rows.len() == rows {
         return Ok(columns);
     }
@@ -120,12 +142,23 @@ pub fn presence(found: &Found, rows: usize) -> Option<NullBuffer> {
     })
 }
 
-fn body_columns(body: &Body, blocks: &Blocks, data: &[u8]) -> Result<Vec<ArrayRef>, ArrowError> {
+/// The columns of blocks, and the values that do not fit them, by block.
+fn body_columns(
+    body: &Body,
+    blocks: &Blocks,
+    data: &[u8],
+    escaped: &Escaped,
+    outer: Option<&Outer>,
+) -> Result<(Vec<ArrayRef>, Vec<Unfit>), ArrowError> {
+    let unfit = RefCell::default();
     let source = Source {
         data,
         starts: &blocks.starts,
         versions: &blocks.versions,
         oldest: blocks.oldest,
+        unfit: &unfit,
+        escaped,
+        outer,
     };
     let mut columns = Vec::new();
     for column in &body.columns {
@@ -133,30 +166,45 @@ fn body_columns(body: &Body, blocks: &Blocks, data: &[u8]) -> Result<Vec<ArrayRe
     }
     for (group, entries) in body.groups.iter().zip(&blocks.groups) {
         if group.wanted
-            && let Some(list) = group_column(&group.body, entries, data)?
+            && let Some(list) = group_column(&group.body, entries, &source)?
         {
             columns.push(list);
         }
     }
     for (variable, places) in body.var_data.iter().zip(&blocks.var_data) {
         if variable.wanted {
-            columns.push(values::variable(data, places, variable.characters)?);
+            columns.push(values::variable(&source, places, variable)?);
         }
     }
-    Ok(columns)
+    Ok((columns, unfit.into_inner()))
 }
 
 fn group_column(
     body: &Body,
     entries: &Entries,
-    data: &[u8],
+    source: &Source,
 ) -> Result<Option<ArrayRef>, ArrowError> {
     let fields = body_fields(body);
     if fields.is_empty() {
         return Ok(None);
     }
     let element = Field::new(ELEMENT, DataType::Struct(fields.clone()), false);
-    let columns = body_columns(body, &entries.blocks, data)?;
+    let outer = body.needs_outer().then(|| Outer {
+        source,
+        blocks: blocks_of(&entries.offsets),
+    });
+    let (columns, of_entries) = body_columns(
+        body,
+        &entries.blocks,
+        source.data,
+        source.escaped,
+        outer.as_ref(),
+    )?;
+    for (entry, text) in of_entries {
+        let until = |end: &i32| *end as usize <= entry;
+        let block = entries.offsets.partition_point(until).saturating_sub(1);
+        source.unfit.borrow_mut().push((block, text));
+    }
     let structs = StructArray::try_new(fields, columns, None)?;
     let known = NullBuffer::from(entries.known.as_slice());
     Ok(Some(Arc::new(ListArray::try_new(
@@ -167,9 +215,21 @@ fn group_column(
     )?)))
 }
 
+/// For each entry of a group its block.
+fn blocks_of(offsets: &[i32]) -> Vec<usize> {
+    let counts = offsets.iter().zip(offsets.iter().skip(1));
+    counts
+        .enumerate()
+        .flat_map(|(block, (begin, end))| repeat_n(block, (end - begin) as usize))
+        .collect()
+}
+
 fn column_array(column: &Column, source: &Source) -> Result<ArrayRef, ArrowError> {
     match column.kind {
-        Kind::Number => values::numbers(source, column),
+        Kind::Number => Ok(values::numbers(source, column)),
+        Kind::Decimal => values::decimals(source, column),
+        Kind::Timestamp => Ok(values::timestamps(source, column)),
+        Kind::Date => Ok(values::dates(source, column)),
         Kind::Numbers => number_lists(column, source),
         Kind::Text(characters) => values::fixed_text(source, column, characters),
         Kind::Enum => values::names(source, column),
@@ -225,19 +285,14 @@ fn number_lists(column: &Column, source: &Source) -> Result<ArrayRef, ArrowError
         })?;
         offsets.push(end);
     }
-    let element = Column {
-        offset: 0,
-        length: 1,
-        ..column.clone()
-    };
-    let elements = values::numbers(
+    let elements = column_array(
+        &element(column),
         &Source {
-            data: source.data,
             starts: &starts,
             versions: &[],
             oldest: 0,
+            ..*source
         },
-        &element,
     )?;
     Ok(Arc::new(ListArray::try_new(
         numbers_element(column),

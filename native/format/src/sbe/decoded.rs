@@ -1,5 +1,7 @@
 //! Payloads decoded into rows, and the handling of malformed ones.
 
+use std::collections::BTreeMap;
+
 use arrow::array::RecordBatch;
 
 /// How payloads that do not match their schema are handled.
@@ -40,4 +42,6 @@ pub struct Decoded {
     pub kept: Kept,
     /// Indices of malformed payloads, and what is wrong with each.
     pub problems: Vec<(usize, String)>,
+    /// By column, how many of its texts had bytes that became their numbers.
+    pub escaped: BTreeMap<String, u64>,
 }

@@ -1,5 +1,6 @@
 //! A plan at work: batches of payloads into columns.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StructArray};
@@ -9,7 +10,7 @@ use arrow::error::ArrowError;
 use super::columns::{body_fields, message_columns, presence};
 use super::decoded::{Decoded, Kept, Malformed};
 use super::plan::Plan;
-use super::values::strings;
+use super::values::{Escaped, Unfit, strings};
 use super::walk::{Outcome, Walk};
 use crate::errors::InvalidArgument;
 
@@ -40,16 +41,41 @@ impl Decoder {
         })
     }
 
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "Arrow has one offset more than rows"
-    )]
+    /// Decode payloads. One with a value that does not fit its column is malformed, too.
     pub fn decode(
         &self,
         payloads: &BinaryArray,
         malformed: Malformed,
         keep_others: bool,
     ) -> Result<Decoded, ArrowError> {
+        let mut unfit = BTreeMap::new();
+        let decoded = self.decode_all_but(&unfit, payloads, malformed, keep_others)?;
+        for (row, text) in decoded.unfit {
+            let kept = decoded.decoded.kept.chosen.as_ref();
+            let payload = kept.map_or(Some(row), |kept| kept.get(row).map(|at| *at as usize));
+            if let Some(payload) = payload {
+                unfit.entry(payload).or_insert(text);
+            }
+        }
+        if unfit.is_empty() {
+            return Ok(decoded.decoded);
+        }
+        let decoded = self.decode_all_but(&unfit, payloads, malformed, keep_others)?;
+        Ok(decoded.decoded)
+    }
+
+    /// Decode payloads, but those for which it is known that they are malformed, and why.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "Arrow has one offset more than rows"
+    )]
+    fn decode_all_but(
+        &self,
+        known: &BTreeMap<usize, String>,
+        payloads: &BinaryArray,
+        malformed: Malformed,
+        keep_others: bool,
+    ) -> Result<Attempt, ArrowError> {
         let data = payloads.value_data();
         let offsets = payloads.value_offsets();
         let mut walk = Walk::new(&self.plan, data);
@@ -64,7 +90,11 @@ impl Decoder {
             if payloads.is_valid(payload) {
                 // Offsets of Arrow are never negative, and a batch has fewer than 2^31 rows.
                 let (start, end) = (offsets[payload] as usize, offsets[payload + 1] as usize);
-                match walk.payload(kept.rows as u32, start, end) {
+                let outcome = match known.get(&payload) {
+                    Some(problem) => Err(problem.clone()),
+                    None => walk.payload(kept.rows as u32, start, end),
+                };
+                match outcome {
                     Ok(Outcome::Message(index)) => template = Some(index),
                     Ok(Outcome::Other) if keep_others => {}
                     Ok(Outcome::Other) => {
@@ -97,8 +127,10 @@ impl Decoder {
                 messages.get((*index)?).map(|message| message.name.as_str())
             }))?);
         }
+        let mut unfit = Vec::new();
+        let escaped = Escaped::default();
         for (message, found) in self.plan.messages.iter().zip(&walk.found) {
-            let built = message_columns(message, found, data, rows)?;
+            let built = message_columns(message, found, data, rows, &mut unfit, &escaped)?;
             if self.plan.flat {
                 columns.extend(built);
             } else if !built.is_empty() {
@@ -123,12 +155,20 @@ impl Decoder {
             columns,
             &RecordBatchOptions::new().with_row_count(Some(rows)),
         )?;
-        Ok(Decoded {
+        let decoded = Decoded {
             batch,
             kept,
             problems,
-        })
+            escaped: escaped.into_inner(),
+        };
+        Ok(Attempt { decoded, unfit })
     }
+}
+
+/// Decoded payloads, and the values that do not fit their columns, by row.
+struct Attempt {
+    decoded: Decoded,
+    unfit: Vec<Unfit>,
 }
 
 fn schema(plan: &Plan, template_column: Option<&str>, error_column: Option<&str>) -> SchemaRef {

@@ -47,7 +47,7 @@ impl Primitive {
 /// How bytes become characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Characters {
-    /// UTF-8 or a subset such as ASCII; invalid bytes become U+FFFD.
+    /// UTF-8 or a subset such as ASCII; an invalid byte becomes its number, as `\\xe9`.
     Utf8,
     /// ISO-8859-1: each byte is the character of that number.
     Latin1,
@@ -55,10 +55,17 @@ pub enum Characters {
     Bytes,
 }
 
-/// The kind of SBE field that a column is decoded from.
+/// The kind of column that an SBE field is decoded into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Number,
+    /// A mantissa, times a power of ten: of the column, or of its child, the exponent.
+    Decimal,
+    /// A time since 1970 in UTC: as a decimal of seconds. The child is the unit, the exponent
+    /// without its sign.
+    Timestamp,
+    /// Days since 1970.
+    Date,
     /// An array of numbers.
     Numbers,
     /// A char, or an array of bytes: up to the first NUL where it is characters.
@@ -88,6 +95,8 @@ pub struct Column {
     pub since_version: u64,
     /// From the first byte of the block.
     pub offset: usize,
+    /// How many bodies further out that block is, of an exponent.
+    pub level: usize,
     pub primitive: Primitive,
     /// Elements; 1 where it is no array.
     pub length: usize,
@@ -99,6 +108,12 @@ pub struct Column {
     /// The values of an enum (as unsigned numbers), or the bits of a set.
     pub names: Vec<(u64, String)>,
     pub children: Vec<Column>,
+    /// Digits of a decimal; 0 where numbers have the type of their primitive.
+    pub precision: u8,
+    /// Digits after the point of a decimal or, of a timestamp, of its seconds: 6 or 9.
+    pub scale: i8,
+    /// Power of ten of a decimal's mantissa, or of a timestamp in seconds.
+    pub exponent: i16,
 }
 
 /// An unsigned number in a header: of a message, a group or variable data.
@@ -169,6 +184,13 @@ pub struct Body {
 }
 
 impl Body {
+    /// Whether columns of it, or of groups in it, have their exponent in a block further out.
+    pub fn needs_outer(&self) -> bool {
+        let is_outside = |column: &Column| column.children.iter().any(|child| child.level > 0);
+        self.columns.iter().any(is_outside)
+            || self.groups.iter().any(|group| group.body.needs_outer())
+    }
+
     /// The bytes that a block of this version must have for its fields to be within it.
     #[inline]
     pub fn extent(&self, version: u64) -> usize {

@@ -32,6 +32,9 @@ impl FromPyObject<'_, '_> for Kind {
         let name: String = object.extract()?;
         Ok(match name.as_str() {
             "number" => Self::Number,
+            "decimal" => Self::Decimal,
+            "timestamp" => Self::Timestamp,
+            "date" => Self::Date,
             "numbers" => Self::Numbers,
             "enum" => Self::Enum,
             "set" => Self::Set,

@@ -1,21 +1,42 @@
 //! The leaves: numbers, characters, names and flags, read from known places.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, NullBufferBuilder, PrimitiveArray, StringArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, NullBufferBuilder,
+    PrimitiveArray, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type,
+    ArrowNativeType, ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimeUnit, UInt64Type,
 };
 use arrow::error::ArrowError;
 
-use super::plan::{Characters, Column, Primitive};
+use super::plan::{Characters, Column, Kind, Primitive, VarData};
 
-/// Digits of the largest uint64.
-const UINT64_DIGITS: u8 = 20;
+/// The time zone of timestamps.
+const ZONE: &str = "UTC";
+const NANOSECONDS: i8 = 9;
+/// The first and the last microsecond, and the first and the last day, of the years 1 to 9999,
+/// which Spark and Python have.
+const MICROSECONDS: (i128, i128) = (-62_135_596_800_000_000, 253_402_300_799_999_999);
+const DAYS: (i128, i128) = (-719_162, 2_932_896);
+
+/// A value that its column cannot have: the index of its block, and why.
+pub type Unfit = (usize, String);
+
+/// How many texts of a column had bytes that became their numbers.
+pub type Escaped = RefCell<BTreeMap<String, u64>>;
+
+/// The body that a group is in.
+pub struct Outer<'a> {
+    pub source: &'a Source<'a>,
+    /// For each entry of the group its block.
+    pub blocks: Vec<usize>,
+}
 
 /// The places of a column's bytes, row by row.
 #[derive(Clone, Copy)]
@@ -27,6 +48,11 @@ pub struct Source<'a> {
     pub versions: &'a [u64],
     /// No row has an older version.
     pub oldest: u64,
+    /// Collects the values that do not fit their columns.
+    pub unfit: &'a RefCell<Vec<Unfit>>,
+    pub escaped: &'a Escaped,
+    /// Where a group's fields may have their exponents.
+    pub outer: Option<&'a Outer<'a>>,
 }
 
 impl<'a> Source<'a> {
@@ -90,21 +116,22 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The Arrow type of a number. Spark has no unsigned types: those get the next wider signed type.
+/// The Arrow type of a number. Unsigned types get the next wider signed type, as Spark has only
+/// those, but for uint64.
 pub fn number_type(primitive: Primitive) -> DataType {
     match primitive {
         Primitive::Int8 => DataType::Int8,
         Primitive::Int16 | Primitive::Uint8 | Primitive::Char => DataType::Int16,
         Primitive::Int32 | Primitive::Uint16 => DataType::Int32,
         Primitive::Int64 | Primitive::Uint32 => DataType::Int64,
-        Primitive::Uint64 => DataType::Decimal128(UINT64_DIGITS, 0),
+        Primitive::Uint64 => DataType::UInt64,
         Primitive::Float => DataType::Float32,
         Primitive::Double => DataType::Float64,
     }
 }
 
-pub fn numbers(source: &Source, column: &Column) -> Result<ArrayRef, ArrowError> {
-    Ok(match column.primitive {
+pub fn numbers(source: &Source, column: &Column) -> ArrayRef {
+    match column.primitive {
         Primitive::Int8 => column_of::<Int8Type, 1>(source, column, i8::from_le_bytes),
         Primitive::Int16 => column_of::<Int16Type, 2>(source, column, i16::from_le_bytes),
         Primitive::Int32 => column_of::<Int32Type, 4>(source, column, i32::from_le_bytes),
@@ -118,15 +145,10 @@ pub fn numbers(source: &Source, column: &Column) -> Result<ArrayRef, ArrowError>
         Primitive::Uint32 => {
             column_of::<Int64Type, 4>(source, column, |b| i64::from(u32::from_le_bytes(b)))
         }
-        Primitive::Uint64 => {
-            let array = primitive::<Decimal128Type, 8>(source, column, |b| {
-                i128::from(u64::from_le_bytes(b))
-            });
-            Arc::new(array.with_precision_and_scale(UINT64_DIGITS, 0)?)
-        }
+        Primitive::Uint64 => column_of::<UInt64Type, 8>(source, column, u64::from_le_bytes),
         Primitive::Float => column_of::<Float32Type, 4>(source, column, f32::from_le_bytes),
         Primitive::Double => column_of::<Float64Type, 8>(source, column, f64::from_le_bytes),
-    })
+    }
 }
 
 fn column_of<T: ArrowPrimitiveType, const N: usize>(
@@ -143,6 +165,11 @@ fn primitive<T: ArrowPrimitiveType, const N: usize>(
     convert: impl Fn([u8; N]) -> T::Native,
 ) -> PrimitiveArray<T> {
     let values = ScalarBuffer::from(source.words(column, convert));
+    PrimitiveArray::new(values, nulls::<N>(source, column))
+}
+
+/// Which rows have a value; `None` if all have.
+fn nulls<const N: usize>(source: &Source, column: &Column) -> Option<NullBuffer> {
     let known = source.known(column.since_version);
     let present = null_word::<N>(column).map(|null| {
         // For floating point numbers every NaN is null, whatever its bits.
@@ -154,7 +181,180 @@ fn primitive<T: ArrowPrimitiveType, const N: usize>(
         })
     });
     let nulls = NullBuffer::union(known.as_ref(), present.as_ref());
-    PrimitiveArray::new(values, nulls.filter(|nulls| nulls.null_count() > 0))
+    nulls.filter(|nulls| nulls.null_count() > 0)
+}
+
+fn nulls_of(source: &Source, column: &Column) -> Option<NullBuffer> {
+    match column.primitive.size() {
+        1 => nulls::<1>(source, column),
+        2 => nulls::<2>(source, column),
+        4 => nulls::<4>(source, column),
+        _ => nulls::<8>(source, column),
+    }
+}
+
+/// Convert a column's whole numbers with `make`.
+#[inline]
+fn integers<T>(source: &Source, column: &Column, make: impl Fn(i128) -> T) -> Vec<T> {
+    match column.primitive {
+        Primitive::Int8 => source.words(column, |word| make(i8::from_le_bytes(word).into())),
+        Primitive::Int16 => source.words(column, |word| make(i16::from_le_bytes(word).into())),
+        Primitive::Int32 => source.words(column, |word| make(i32::from_le_bytes(word).into())),
+        Primitive::Int64 => source.words(column, |word| make(i64::from_le_bytes(word).into())),
+        Primitive::Uint8 | Primitive::Char => {
+            source.words(column, |word| make(u8::from_le_bytes(word).into()))
+        }
+        Primitive::Uint16 => source.words(column, |word| make(u16::from_le_bytes(word).into())),
+        Primitive::Uint32 | Primitive::Float => {
+            source.words(column, |word| make(u32::from_le_bytes(word).into()))
+        }
+        Primitive::Uint64 | Primitive::Double => {
+            source.words(column, |word| make(u64::from_le_bytes(word).into()))
+        }
+    }
+}
+
+/// `number` times a power of ten, if it is a whole number of 128 bits.
+fn scaled(number: i128, power: i128) -> Option<i128> {
+    if number == 0 {
+        return Some(0);
+    }
+    let factor = 10_i128.checked_pow(u32::try_from(power.unsigned_abs()).ok()?)?;
+    if power >= 0 {
+        number.checked_mul(factor)
+    } else {
+        (number % factor == 0).then_some(number / factor)
+    }
+}
+
+/// A column's numbers times its power of ten, each of which must be in a range, as `make` has
+/// them; and which rows have one. A number out of the range is reported, unless it is null.
+fn scaled_numbers<T: ArrowNativeType>(
+    source: &Source,
+    column: &Column,
+    (low, high): (i128, i128),
+    make: impl Fn(i128) -> T,
+) -> (ScalarBuffer<T>, Option<NullBuffer>) {
+    let range = low..=high;
+    let own = i128::from(column.exponent);
+    let scale = i128::from(column.scale);
+    let mut nulls = nulls_of(source, column);
+    let unit = match column.children.first() {
+        None => {
+            let factor = scaled(1, own + scale).unwrap_or_default();
+            let fit = Cell::new(true);
+            let values = integers(source, column, |number| {
+                let value = number.wrapping_mul(factor);
+                if value < low || value > high {
+                    fit.set(false);
+                }
+                make(value)
+            });
+            if fit.get() {
+                return (values.into(), nulls);
+            }
+            vec![own; values.len()]
+        }
+        Some(child) => {
+            let (exponents, of_exponents) = exponents(source, child, child.level);
+            nulls = NullBuffer::union(nulls.as_ref(), of_exponents.as_ref());
+            let is_unit = column.kind == Kind::Timestamp;
+            let sign = if is_unit { -1 } else { 1 };
+            exponents.into_iter().map(|each| sign * each).collect()
+        }
+    };
+    let numbers = integers(source, column, |number| number);
+    let rows = numbers.into_iter().zip(unit).enumerate();
+    let values: Vec<T> = rows
+        .map(|(row, (number, exponent))| {
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                return T::default();
+            }
+            match scaled(number, exponent + scale) {
+                Some(value) if range.contains(&value) => make(value),
+                _ => {
+                    let text = unfit_text(column, number, exponent);
+                    source.unfit.borrow_mut().push((row, text));
+                    T::default()
+                }
+            }
+        })
+        .collect();
+    (values.into(), nulls)
+}
+
+/// The exponents that are so many bodies further out, for each row, and which rows have one.
+fn exponents(source: &Source, child: &Column, level: usize) -> (Vec<i128>, Option<NullBuffer>) {
+    let Some(outer) = source.outer.filter(|_| level > 0) else {
+        return (
+            integers(source, child, |exponent| exponent),
+            nulls_of(source, child),
+        );
+    };
+    let (values, nulls) = exponents(outer.source, child, level - 1);
+    let of_entry = |block: &usize| values.get(*block).copied().unwrap_or_default();
+    let nulls = nulls.map(|nulls| outer.blocks.iter().map(|at| nulls.is_valid(*at)).collect());
+    (outer.blocks.iter().map(of_entry).collect(), nulls)
+}
+
+fn unfit_text(column: &Column, number: i128, exponent: i128) -> String {
+    let name = &column.name;
+    let what = match column.kind {
+        Kind::Date => format!("{number} days from 1970 are not in the years 1 to 9999"),
+        Kind::Timestamp if column.scale == NANOSECONDS => {
+            format!("{number}e{exponent} s from 1970 are not in the years 1678 to 2261")
+        }
+        Kind::Timestamp => {
+            format!(
+                "{number}e{exponent} s from 1970 are not in the years 1 to 9999, or not in \
+                     whole microseconds"
+            )
+        }
+        _ => format!(
+            "{number}e{exponent} does not fit decimal({}, {})",
+            column.precision, column.scale
+        ),
+    };
+    format!("{name}: {what}; types=wire has it as it is")
+}
+
+pub fn decimals(source: &Source, column: &Column) -> Result<ArrayRef, ArrowError> {
+    let most = 10_i128
+        .saturating_pow(column.precision.into())
+        .saturating_sub(1);
+    let (values, nulls) = scaled_numbers(source, column, (-most, most), |value| value);
+    let array = Decimal128Array::new(values, nulls);
+    Ok(Arc::new(array.with_precision_and_scale(
+        column.precision,
+        column.scale,
+    )?))
+}
+
+pub fn timestamp_type(column: &Column) -> DataType {
+    let unit = match column.scale {
+        NANOSECONDS => TimeUnit::Nanosecond,
+        _ => TimeUnit::Microsecond,
+    };
+    DataType::Timestamp(unit, Some(ZONE.into()))
+}
+
+pub fn timestamps(source: &Source, column: &Column) -> ArrayRef {
+    // The range leaves only numbers of 64 bits.
+    let make = |value| value as i64;
+    if column.scale == NANOSECONDS {
+        let range = (i64::MIN.into(), i64::MAX.into());
+        let (values, nulls) = scaled_numbers(source, column, range, make);
+        Arc::new(TimestampNanosecondArray::new(values, nulls).with_timezone(ZONE))
+    } else {
+        let (values, nulls) = scaled_numbers(source, column, MICROSECONDS, make);
+        Arc::new(TimestampMicrosecondArray::new(values, nulls).with_timezone(ZONE))
+    }
+}
+
+pub fn dates(source: &Source, column: &Column) -> ArrayRef {
+    // The range leaves only numbers of 32 bits.
+    let (values, nulls) = scaled_numbers(source, column, DAYS, |value| value as i32);
+    Arc::new(Date32Array::new(values, nulls))
 }
 
 fn null_word<const N: usize>(column: &Column) -> Option<[u8; N]> {
@@ -178,6 +378,8 @@ struct Bytes {
     data: Vec<u8>,
     offsets: Vec<i32>,
     nulls: NullBufferBuilder,
+    /// Texts that had bytes which became their numbers.
+    escaped: u64,
 }
 
 impl Bytes {
@@ -188,6 +390,7 @@ impl Bytes {
             data: Vec::new(),
             offsets,
             nulls: NullBufferBuilder::new(rows),
+            escaped: 0,
         }
     }
 
@@ -203,9 +406,7 @@ impl Bytes {
         match characters {
             Characters::Bytes => self.data.extend_from_slice(value),
             _ if value.is_ascii() => self.data.extend_from_slice(value),
-            Characters::Utf8 => self
-                .data
-                .extend_from_slice(String::from_utf8_lossy(value).as_bytes()),
+            Characters::Utf8 => self.extend_escaped(value),
             Characters::Latin1 => {
                 for byte in value {
                     let mut utf8 = [0; 2];
@@ -215,6 +416,19 @@ impl Bytes {
             }
         }
         self.end()
+    }
+
+    /// Add UTF-8, each byte that is not as its number.
+    fn extend_escaped(&mut self, value: &[u8]) {
+        let before = self.data.len();
+        for chunk in value.utf8_chunks() {
+            self.data.extend_from_slice(chunk.valid().as_bytes());
+            for byte in chunk.invalid() {
+                self.data
+                    .extend_from_slice(format!("\\x{byte:02x}").as_bytes());
+            }
+        }
+        self.escaped += u64::from(self.data.len() - before > value.len());
     }
 
     #[inline]
@@ -279,25 +493,34 @@ pub fn fixed_text(
             built.push_characters(text, characters)?;
         }
     }
+    note_escaped(source.escaped, &column.name, built.escaped);
     built.finish(characters)
+}
+
+fn note_escaped(escaped: &Escaped, name: &str, texts: u64) {
+    if texts > 0 {
+        *escaped.borrow_mut().entry(name.to_owned()).or_default() += texts;
+    }
 }
 
 /// Variable data at the places that the walk has found.
 pub fn variable(
-    data: &[u8],
+    source: &Source,
     places: &[super::walk::Place],
-    characters: Characters,
+    variable: &VarData,
 ) -> Result<ArrayRef, ArrowError> {
+    let characters = variable.characters;
     let mut built = Bytes::new(places.len());
     for place in places {
         match place {
             Some((start, length)) => built.push_characters(
-                data.get(*start..start + length).unwrap_or_default(),
+                source.data.get(*start..start + length).unwrap_or_default(),
                 characters,
             )?,
             None => built.push_null(),
         }
     }
+    note_escaped(source.escaped, &variable.name, built.escaped);
     built.finish(characters)
 }
 
