@@ -87,4 +87,4 @@ def test_changes_wait_where_the_docstring_says() -> None:
     }
     # The conductor does so before it reads the free space.
     assert callers["does_disk_respond"] == {"recordings", "retention", "conductor"}
-    assert callers["await_disk"] == {"operations", "replication_session", "ledger_recordings"}
+    assert callers["await_disk"] == {"operations", "replication_session", "log"}

@@ -7,7 +7,7 @@ import random
 import pytest
 from support.entity.fake_cassandra import FakeCassandra, KilledError
 from support.entity.logged import TOPIC, apply, delete, snapshot
-from support.entity.simulation import World, Writer
+from support.entity.simulation import World, open_writer
 from support.entity.topics import events
 
 from aerotape.codecs.entity.messages import encode
@@ -122,7 +122,7 @@ def test_interrupted_batches(monkeypatch: pytest.MonkeyPatch, seeds: range) -> N
 
     The batch is repeated, perhaps with other records after it, until all of it is stored.
     """
-    monkeypatch.setattr(topic_log, "PartitionWriter", Writer)
+    monkeypatch.setattr(topic_log, "open_writer", open_writer)
     interruptions = 0
     for number in range(seeds.start * HISTORIES, seeds.stop * HISTORIES):
         history = History(random.Random(number))

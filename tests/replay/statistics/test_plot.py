@@ -169,6 +169,7 @@ def test_a_new_figure(directory: Path) -> None:
     from matplotlib.patches import StepPatch
 
     recording = open_directory(directory).recording(0)
+    before = pyplot.get_fignums()
     ax = recording.plot(bins=20)
     try:
         patches = [patch for patch in ax.patches if isinstance(patch, StepPatch)]
@@ -185,7 +186,7 @@ def test_a_new_figure(directory: Path) -> None:
             "share of messages",
         }
         assert "Recording 0, stream 5" in figure._suptitle.get_text()  # type: ignore[union-attr]
-        assert pyplot.get_fignums() == [figure.number]  # type: ignore[union-attr]
+        assert pyplot.get_fignums() == [*before, figure.number]  # type: ignore[union-attr]
     finally:
         pyplot.close("all")
 
