@@ -110,7 +110,11 @@ class LogArchive:
         return self.ask(recordings.purge_segments(recording_id, new_start_position))
 
     def records(self, recording_id: int, begin: int, end: int) -> Records:
-        """Return the records of a recording from one position to another, which is recorded."""
+        """Return the records of a recording from one position to another, which is recorded.
+
+        There are none if that is not higher: an archive that continues a recording adds its counter
+        before it sets it.
+        """
         return Records(self._session, self._replay_channel, recording_id, begin, end)
 
 
@@ -133,6 +137,8 @@ class Records:
             InvalidPositionError: the recording does not have its beginning.
             ReplayError: the archive has aborted the replay.
         """
+        if self._begin >= self._end:
+            return []
         if self._stream is None:
             self._stream = yield from open_replay(
                 self._session,

@@ -12,6 +12,7 @@ from aerotape.counter_keys import CounterType, confirmed_position_key, recording
 from aerotape.entity.log.archive import LogArchive
 from aerotape.entity.log.recording import PartitionRecording
 from aerotape.entity.partition import Partition
+from aerotape.waiting import run
 
 RECORDING_ID = 4_000
 
@@ -46,3 +47,11 @@ def test_counters_of_other_archives(client: aerotape.ArchiveClient, is_persisten
     for counter in counters:
         counter.close()
     assert found == [None, 2]
+
+
+@pytest.mark.parametrize("end", [0, 64, 128])
+def test_a_counter_that_is_not_set_yet(client: aerotape.ArchiveClient, end: int) -> None:
+    """What was read further than it shows has no records after it, and is no error."""
+    records = LogArchive(access(client)).records(RECORDING_ID, 128, end)
+    assert run(records.next()) == []
+    records.close()
