@@ -148,14 +148,15 @@ def test_follows(
     thread = threading.Thread(target=follow)
     thread.start()
     with client.entities(topic, 2) as journal, open_store(sqlite_url, writable=True) as store:
+        pointers = {}
         for number in range(1, 30):
             place = journal.append(f"id-{number % 3}", events(number))
-        pointer = Pointer(place.offset, place.next_position)
+            pointers[place.partition] = Pointer(place.offset, place.next_position)
         for _ in range(1000):
-            if store.pointer(topic, place.partition) == pointer:
+            if store.pointers(topic) == pointers:
                 break
             threading.Event().wait(0.01)
-        assert store.pointer(topic, place.partition) == pointer
+        assert store.pointers(topic) == pointers
         over.set()
         for number in range(2):
             journal.append(f"{number}", events(1))

@@ -79,7 +79,9 @@ def test_recordings(cli: CommandLine, web: WebService, client: package.ArchiveCl
     found = web.get(path).json
     assert found["recorded_position"] == descriptor.stop_position
     assert (found["stream_id"], found["original_channel"]) == (7101, "aeron:ipc")
-    listed = web.get(f"{API}/recordings?stream_id=7101").json
+    query = f"{API}/recordings?stream_id=7101"
+    await_true(lambda: web.get(query).json["total"] == 1)  # of files that are read twice a second
+    listed = web.get(query).json
     assert (listed["total"], listed["recordings"]) == (1, [found])
     messages = web.get(f"{path}/messages").json
     assert [each["payload"] for each in messages] == [
