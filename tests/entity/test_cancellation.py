@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.daemon.archives import ServedArchive
-from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive
+from support.daemon.stopped import stopped
 from support.entity.memory_store import MemoryStore
 from support.entity.topics import events, new_topic, numbers
 
@@ -35,23 +31,6 @@ def connect(archive: ServedArchive | AerotapeArchive) -> Opening[aerotape.AsyncA
     )
 
 
-@contextmanager
-def stopped(archive: AerotapeArchive) -> Iterator[None]:
-    """Stop an archive, with its driver."""
-    os.kill(archive.process.pid, signal.SIGSTOP)
-    threads = Path(f"/proc/{archive.process.pid}/task")
-    await_true(
-        lambda: all(
-            (thread / "stat").read_text().rpartition(") ")[2][0] == "T"
-            for thread in threads.iterdir()
-        )
-    )
-    try:
-        yield
-    finally:
-        os.kill(archive.process.pid, signal.SIGCONT)
-
-
 def test_an_archive_that_does_not_record(tmp_path: Path, aeron_dir: Path) -> None:
     """Cancelled appends end at once, with the loop; what they have sent is recorded later."""
 
@@ -60,7 +39,7 @@ def test_an_archive_that_does_not_record(tmp_path: Path, aeron_dir: Path) -> Non
             await journal.append("k", events(1))
             threads = threading.active_count()
             began = time.monotonic()
-            with stopped(archive):
+            with stopped(archive.process.pid):
                 appends = [
                     asyncio.create_task(journal.append(f"k{number}", events(1)))
                     for number in range(200)
@@ -96,7 +75,7 @@ def test_no_room(tmp_path: Path, aeron_dir: Path) -> None:
             filling = [
                 (f"f{number}", [Event(1, bytes(4_000), "binary")]) for number in range(60)
             ]
-            with stopped(archive):
+            with stopped(archive.process.pid):
                 full = [asyncio.create_task(journal.append(id, each)) for id, each in filling]
                 await asyncio.sleep(0.2)
                 with pytest.raises(AeronTimeoutError, match="do not keep up"):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from aerotape.client.ledger.requests import LedgerInfo
 from aerotape.errors import ArchiveError
 from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.daemon.stopped import stopped
 from support.processes import free_port
 
 
@@ -39,22 +39,9 @@ class Three:
         )
         return self.exits.enter_context(archive.start())
 
-    @contextmanager
-    def stopped(self, index: int) -> Iterator[None]:
+    def stopped(self, index: int) -> AbstractContextManager[None]:
         """Stop all threads of an archive."""
-        process = self.archives[index].process
-        process.send_signal(signal.SIGSTOP)
-        threads = Path(f"/proc/{process.pid}/task")
-        await_true(
-            lambda: all(
-                (thread / "stat").read_text().rpartition(") ")[2][0] == "T"
-                for thread in threads.iterdir()
-            )
-        )
-        try:
-            yield
-        finally:
-            process.send_signal(signal.SIGCONT)
+        return stopped(self.archives[index].process.pid)
 
     def kill(self, index: int) -> None:
         self.archives[index].kill()

@@ -232,10 +232,7 @@ def router(
             from_time="" if text else from_time,
             text=text,
             search=search,
-            selection=_selection(
-                {"format": format, "schema": schema, "from_time": "" if text else from_time},
-                messages,
-            ),
+            selection=_selection(messages, format, schema),
         )
 
     add_tables(routes, page, observed, session, retention)
@@ -293,12 +290,13 @@ def _actions(row: dict[str, Any], refusal: Callable[[int], str]) -> list[str]:
     return [name for name, template_id in possible.items() if not refusal(template_id)]
 
 
-def _selection(how: dict[str, str], messages: list[dict[str, Any]]) -> str:
+def _selection(messages: list[dict[str, Any]], format: Format, schema: str) -> str:
     """Return the query of a file with the messages from the first one shown to the last."""
-    where = {}
-    if messages:
-        where = {"position": messages[0]["position"], "to_position": messages[-1]["end_position"]}
-    return urlencode({**where, **{name: value for name, value in how.items() if value}})
+    if not messages:
+        return ""
+    query: dict[str, Any] = {"position": messages[0]["position"]}
+    query |= {"to_position": messages[-1]["end_position"], "format": format}
+    return urlencode(query | {"schema": schema} if schema else query)
 
 
 def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -214,7 +214,7 @@ class Reading:
         found = self.opened(recording_id)
         begin = found.start_position if position is None else position
         if from_time is not None:
-            begin = max(begin, self.position_at(recording_id, from_time))
+            begin = max(begin, _position_from(found, from_time))
         end = found.recorded_position
         if to_position is not None:
             end = min(end, to_position)
@@ -230,8 +230,7 @@ class Reading:
 
     def position_at(self, recording_id: int, from_time: str) -> int:
         """Return the position of the first message that may have been recorded at a time."""
-        index = self.opened(recording_id).time_index
-        return index.position_from(parse_time(from_time, "from_time"))
+        return _position_from(self.opened(recording_id), from_time)
 
     def search(
         self,
@@ -371,6 +370,10 @@ def _row(
     shown, is_whole = _shown(message.payload, format, max_payload)
     row = {**message_row(message), "payload": shown, "is_whole": is_whole}
     return row if schema is None else {**row, "fields": fields}
+
+
+def _position_from(recording: Recording, from_time: str) -> int:
+    return recording.time_index.position_from(parse_time(from_time, "from_time"))
 
 
 def _begin_of_newest(recording: Recording, begin: int, end: int, count: int) -> int:
