@@ -75,7 +75,7 @@ def test_recordings(cli: CommandLine, web: WebService, client: package.ArchiveCl
     recording_id = record(cli, client, 7101, b"one", HOSTILE, b"three")
     path = f"{API}/recordings/{recording_id}"
     query = f"{API}/recordings?stream_id=7101"
-    # The files are read twice a second; of what has begun since, only the descriptor is known.
+    # The files are read twice a second.
     await_true(lambda: [each["live"] for each in web.get(query).json["recordings"]] == [False])
     [descriptor] = client.list_recordings(from_recording_id=recording_id, count=1)
     found = web.get(path).json
@@ -103,6 +103,22 @@ def test_recordings(cli: CommandLine, web: WebService, client: package.ArchiveCl
         assert len(rates) == 1 or min(lasts_ns) >= 1_000_000_000
     else:
         assert rates == []
+
+
+def test_what_has_just_begun_is_live(
+    cli: CommandLine, web: WebService, client: package.ArchiveClient
+) -> None:
+    """Also if the archive's files were read before it began, or between catalog and counter."""
+    for _ in range(5):
+        web.get(f"{API}/recordings")  # they were read now, or within the last half second
+        with package.Aeron(cli.archive.aeron_dir) as aeron:
+            client.start_recording("aeron:ipc", 7102)
+            publication = aeron.add_publication("aeron:ipc", 7102)
+            recording_id = client.await_signal(package.RecordingSignal.START).recording_id
+            assert web.get(f"{API}/recordings/{recording_id}").json["live"] is True
+            publication.close()
+            client.await_signal(package.RecordingSignal.STOP)
+        client.stop_recording("aeron:ipc", 7102)
 
 
 def test_payloads_are_decoded_with_a_schema(tmp_path: Path, own: CommandLine) -> None:

@@ -23,6 +23,7 @@ from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError, SegmentError
 from aerotape.formatting import utf8_text
 from aerotape.message import Message
+from aerotape.protocol import NULL_POSITION
 from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.times import parse_time
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
@@ -408,7 +409,7 @@ def listed(
         for each in snapshot.recordings
         if (channel is None or channel in each.original_channel)
         and stream_id in (None, each.stream_id)
-        and live in (None, each.recording_id in positions)
+        and live in (None, _is_live(snapshot, positions, each))
     ]
 
     def key(descriptor: RecordingDescriptor) -> tuple[int, int]:
@@ -451,11 +452,19 @@ def row_of(
     return {
         **dataclasses.asdict(descriptor),
         "alias": alias_of(descriptor.original_channel),
-        "live": descriptor.recording_id in positions,
+        "live": _is_live(snapshot, positions, descriptor),
         "suspect": descriptor.recording_id in snapshot.suspect,
         "recorded_position": recorded if recorded >= 0 else None,
         "recorded_bytes": _recorded_bytes(descriptor, positions),
     }
+
+
+def _is_live(
+    snapshot: Snapshot, positions: dict[int, int], descriptor: RecordingDescriptor
+) -> bool:
+    """Whether it is in progress, also if it began after the counters were read."""
+    is_unstopped = descriptor.stop_position == NULL_POSITION
+    return descriptor.recording_id in positions or (is_unstopped and snapshot.is_active)
 
 
 def alias_of(channel: str) -> str | None:
