@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from support.daemon.command_line import CommandLine
+from support.daemon.control_rig import await_true
 
 
 class Answer(NamedTuple):
@@ -65,6 +66,22 @@ class WebService:
         answer = Answer(response.status, dict(response.getheaders()), response.read())
         made.close()
         return answer
+
+    def await_metrics(self) -> None:
+        """Wait until metrics and health are not 503: the archive's files were read.
+
+        On a busy machine the first reading takes longer than such a request waits.
+        """
+        await_true(lambda: self.get("/metrics").status == 200)
+
+    def await_state(self, recording_id: int, *, live: bool) -> None:
+        """Wait until the service has read that a recording is live, or that it is stopped."""
+
+        def is_read() -> bool:
+            found = self.get(f"/api/v1/recordings/{recording_id}")
+            return found.status == 200 and found.json["live"] is live
+
+        await_true(is_read)
 
     def __enter__(self) -> WebService:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -33,6 +34,8 @@ class Latest(Generic[_T]):
         self._ended = threading.Condition()
         self._begun_s: float | None = None
         self._value: tuple[_T, float] | None = None
+        self._changed_s = -math.inf
+        self._read_since_s = -math.inf
         self._error: BaseException | None = None
 
     def known(self) -> _T | None:
@@ -40,7 +43,12 @@ class Latest(Generic[_T]):
         value = self._value
         if value is None or time.monotonic() - value[1] > self._fresh_s:
             return None
-        return value[0]
+        return value[0] if self._read_since_s > self._changed_s else None
+
+    def renew(self) -> None:
+        """Return only what is read from now on as fresh: the caller has changed what is read."""
+        with self._ended:
+            self._changed_s = time.monotonic()
 
     def get(self, wait_s: float | None = None) -> _T:
         """Return the value, read now if it is not fresh.
@@ -53,20 +61,23 @@ class Latest(Generic[_T]):
             TimeoutError: it takes longer, and no value that was read before is usable.
         """
         with self._ended:
-            if (known := self.known()) is not None:
-                return known
-            if self._begun_s is None:
-                self._begun_s = time.monotonic()
-                threading.Thread(target=self._run, name=self._name, daemon=True).start()
-            begun_s = self._begun_s
-            left_s = None if wait_s is None else max(begun_s + wait_s - time.monotonic(), 0)
-            is_read = self._ended.wait_for(lambda: self._begun_s != begun_s, left_s)
-            if is_read and self._error is not None:
-                raise self._error
-            usable_s = time.monotonic() - self._usable_s
-            if self._value is not None and (is_read or self._value[1] > usable_s):
-                return self._value[0]
-        raise TimeoutError
+            while True:
+                if (known := self.known()) is not None:
+                    return known
+                if self._begun_s is None:
+                    self._begun_s = time.monotonic()
+                    threading.Thread(target=self._run, name=self._name, daemon=True).start()
+                begun_s = self._begun_s
+                left_s = None if wait_s is None else max(begun_s + wait_s - time.monotonic(), 0)
+                is_read = self._ended.wait_for(lambda: self._begun_s != begun_s, left_s)  # noqa: B023
+                if is_read and self._error is not None:
+                    raise self._error
+                if is_read and begun_s <= self._changed_s:
+                    continue
+                usable_s = time.monotonic() - self._usable_s
+                if self._value is not None and (is_read or self._value[1] > usable_s):
+                    return self._value[0]
+                raise TimeoutError
 
     def _run(self) -> None:
         error = None
@@ -76,5 +87,7 @@ class Latest(Generic[_T]):
             error = raised
         with self._ended:
             self._error = error
+            if error is None and self._begun_s is not None:
+                self._read_since_s = self._begun_s
             self._begun_s = None
             self._ended.notify_all()

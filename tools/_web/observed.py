@@ -184,6 +184,10 @@ class ObservedArchive:
                 self.directory,
             ) from None
 
+    def renew(self) -> None:
+        """Read the files again before the next snapshot: the caller has changed the archive."""
+        self._latest.renew()
+
     def _read(self) -> Snapshot:
         problems: list[str] = []
 

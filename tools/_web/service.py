@@ -116,7 +116,7 @@ def create_app(
     )
 
     monitoring.add_routes(app, observed, settings.max_series)
-    changes = Changes(session, are_allowed=settings.allow_changes)
+    changes = Changes(session, observed, are_allowed=settings.allow_changes)
     schemas = {
         path.stem: PayloadSchema.from_file(path, types=settings.types) for path in settings.schemas
     }

@@ -11,7 +11,7 @@ from support.browser import complaints, text
 from support.daemon.archives import ServedArchive, serve
 from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import await_true
-from support.web import WebService
+from support.web import Answer, WebService
 
 import aerotape
 
@@ -108,9 +108,16 @@ def test_plans_are_what_is_deleted(
     purged = web.get(f"{path}/purge?position={SEGMENT}", "POST").json
     assert purged["segment_files_deleted"] == segments == 1
     assert client.start_position(recording_id) == SEGMENT
-    size, segments = plan("action=delete")
-    assert size == cut - SEGMENT
-    assert web.get(path, "DELETE").json["segment_files_deleted"] == segments == 3
+    # Files are deleted after the response, and until then no other change is accepted.
+    await_true(lambda: plan("action=delete") == (cut - SEGMENT, 3))
+    deletions: list[Answer] = []
+
+    def is_deleted() -> bool:
+        deletions.append(web.get(path, "DELETE"))
+        return deletions[-1].status == 200
+
+    await_true(is_deleted)
+    assert deletions[-1].json["segment_files_deleted"] == 3
 
 
 @pytest.mark.parametrize(
@@ -140,6 +147,7 @@ def test_a_truncation(
 ) -> None:
     """Possible only with a right position and the recording's id; cancelling changes nothing."""
     recording_id = recorded(archive, client, 7503)
+    web.await_state(recording_id, live=False)
     end = client.stop_position(recording_id)
     page.get(f"{web.url}recordings/{recording_id}")
     click(page, "[data-action=truncate]")

@@ -95,9 +95,9 @@ def test_it_is_restarted_and_ends_with_the_archive(
             assert json.load(response) == {"removals": [], "kept": []}
         [first] = children(archive.process.pid)
         os.kill(first, signal.SIGKILL)
-        await_true(lambda: is_ready(port), 30)
+        await_true(lambda: children(archive.process.pid) not in ([], [first]))
+        await_true(lambda: is_ready(port))
         [second] = children(archive.process.pid)
-        assert second != first
         assert re.search("web service has ended, exit code -9", archive.log())
         assert archive.stop() == 0
         assert not is_running(second)
@@ -111,7 +111,7 @@ def test_it_ends_with_a_killed_archive(
         await_true(lambda: is_ready(port))
         [child] = children(archive.process.pid)
         archive.process.kill()
-        await_true(lambda: not is_running(child), 30)
+        await_true(lambda: not is_running(child))
 
 
 def test_other_machines_need_users(tmp_path: Path) -> None:

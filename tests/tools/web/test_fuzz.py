@@ -140,7 +140,7 @@ def test_no_request_makes_it_fail(web: WebService, request: pytest.FixtureReques
     seed = request.config.getoption("--seed")
     generator = random.Random(seed)
     count, end_s = 0, time.monotonic() + SECONDS
-    while time.monotonic() < end_s:
+    while time.monotonic() < end_s or count < 20:
         sent = request_of(generator, known)
         response = response_to(web, sent)
         shown = (seed, sent[:1_000], response.status)
@@ -150,7 +150,6 @@ def test_no_request_makes_it_fail(web: WebService, request: pytest.FixtureReques
             is_page = b" /api/" not in sent and response.getheader("content-type") == HTML
             assert is_page or response.getheader("content-type") == PROBLEM, shown
         count += 1
-    assert count > 20
     assert web.get("/healthz").status == 200
 
 
@@ -196,6 +195,7 @@ def test_numbers_out_of_range(web: WebService, line: str) -> None:
 )
 def test_hostile_headers(web: WebService, header: str, status: int) -> None:
     """Also where they do not count."""
+    web.await_metrics()
     method = "POST" if status == 405 else "GET"
     text = f"{method} /metrics HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n"
     answer = response_to(web, text.encode("latin-1"))

@@ -14,16 +14,18 @@ import pytest
 from support.builders.offline_directory import build
 from support.daemon.archives import ServedArchive
 from support.daemon.command_line import CommandLine
+from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive
 from support.processes import FAST_ARCHIVE
 from support.web import Answer, WebService
 
 from aerotape.clients import ArchiveClient
+from aerotape.tools._web import latest as latest_module
 from aerotape.tools._web.latest import Latest
 from aerotape.tools._web.session import ControlSession, SessionBusyError
 
 MONITORING = ("/healthz", "/readyz", "/metrics")
-SOON_S = 8.0  # 1 s, on a machine with time
+SOON_S = 15.0  # 1 s, on a machine with time
 
 
 def timed(web: WebService, path: str) -> tuple[Answer, float]:
@@ -90,23 +92,49 @@ def test_a_session_has_a_limited_queue() -> None:
         begun.set()
         release.wait()
 
-    session = ControlSession(connect, max_waiting=1, wait_s=0.5)
+    session = ControlSession(connect, max_waiting=1, wait_s=600)
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(session.run, hang)
-        assert begun.wait(10)
-        waiting = threads.submit(session.run, lambda _: None)
-        while session._places._value != 0:
-            time.sleep(0.001)
+        assert begun.wait(60)
+        waiting = threads.submit(session.run, lambda _: 6)
+        await_true(lambda: session._places._value == 0)
         with pytest.raises(SessionBusyError, match="1 requests wait"):
             session.run(lambda _: None)
-        with pytest.raises(SessionBusyError, match="has not ended another request"):
-            waiting.result()
         release.set()
         first.result()
+        assert waiting.result() == 6
     assert session.run(lambda _: 7) == 7
+    release.clear()
+    begun.clear()
+    impatient = ControlSession(connect, max_waiting=1, wait_s=0.1)
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(impatient.run, hang)
+        assert begun.wait(60)
+        with pytest.raises(SessionBusyError, match=r"has not ended another request for 0\.1 s"):
+            impatient.run(lambda _: None)
+        release.set()
+        first.result()
 
 
-def test_the_latest_value() -> None:
+class Clock:
+    """A monotonic clock that tests move."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of values that are read."""
+    made = Clock()
+    monkeypatch.setattr(latest_module, "time", made)
+    return made
+
+
+def test_the_latest_value(clock: Clock) -> None:
     """It is shared while it is fresh, and used for a while when reading hangs."""
     release, values = threading.Event(), iter(range(10))
     release.set()
@@ -120,17 +148,50 @@ def test_the_latest_value() -> None:
 
     latest = Latest(read, fresh_s=0.2, usable_s=1.0)
     assert latest.known() is None
-    assert [latest.get(1), latest.get(1), latest.known()] == [0, 0, 0]
-    time.sleep(0.3)
-    assert latest.get(1) == 1
+    assert [latest.get(), latest.get(), latest.known()] == [0, 0, 0]
+    clock.now_s += 0.3
+    assert latest.get() == 1
     release.clear()
-    time.sleep(0.3)
+    clock.now_s += 0.3
     assert latest.get(0.1) == 1
-    time.sleep(1)
+    clock.now_s += 1
     with pytest.raises(TimeoutError):
         latest.get(0.1)
     release.set()
     assert latest.get() == 2
-    time.sleep(0.3)
+    clock.now_s += 0.3
     with pytest.raises(ValueError):
-        latest.get(1)
+        latest.get()
+
+
+def test_a_change_is_read(clock: Clock) -> None:
+    """Also if the value is fresh, or was being read when it was changed."""
+    release, begun = threading.Event(), threading.Event()
+    release.set()
+    stored = 1
+
+    def read() -> int:
+        found = stored
+        begun.set()
+        release.wait()
+        return found
+
+    latest = Latest(read, fresh_s=60, usable_s=60)
+    assert latest.get() == 1
+    clock.now_s += 1
+    stored = 2
+    assert latest.get() == 1
+    latest.renew()
+    clock.now_s += 1
+    release.clear()
+    begun.clear()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(latest.get)
+        assert begun.wait(60)
+        stored = 3
+        clock.now_s += 1
+        latest.renew()
+        clock.now_s += 1
+        release.set()
+        assert waiting.result() == 3
+    assert latest.known() == 3

@@ -61,16 +61,6 @@ def live(
             client.stop_recording("aeron:ipc", stream_id)
 
 
-def await_live(web: WebService, recording_id: int) -> None:
-    """Wait until the service has seen in the archive's files that it is recorded."""
-
-    def is_live() -> bool:
-        found = web.get(f"/api/v1/recordings/{recording_id}")
-        return found.status == 200 and bool(found.json["live"])
-
-    await_true(is_live)
-
-
 def test_the_newest_before_a_position(stopped: Path) -> None:
     """What REST gives is what a page shows."""
     reading = Reading(ObservedArchive(stopped))
@@ -192,7 +182,7 @@ def test_new_messages_are_followed(
             await_true(lambda: client.recording_position(recording_id) == publication.position)
 
         send(0, 120)
-        await_live(web, recording_id)
+        web.await_state(recording_id, live=True)
         page.get(f"{web.url}recordings/{recording_id}")
         await_true(lambda: page.execute_script(ROWS)[-1:] == ["119"])
         assert page.execute_script(ROWS)[-50:] == numbers(70, 120)
@@ -226,7 +216,7 @@ def test_a_service_that_is_away_while_a_page_follows(
     with live(cli, client, 7402) as (recording_id, publication):
         publication.send(b"one")
         with WebService(cli, cli.archive.archive_dir) as web:
-            await_live(web, recording_id)
+            web.await_state(recording_id, live=True)
             page.get(f"{web.url}recordings/{recording_id}")
             await_true(lambda: text(page, "#following") != "")
         await_true(lambda: text(page, "#following").endswith("; trying again"))
@@ -240,7 +230,7 @@ def test_a_recording_that_is_deleted_while_a_page_follows(
     with WebService(cli, cli.archive.archive_dir) as web:
         with live(cli, client, 7403) as (recording_id, publication):
             publication.send(b"one")
-            await_live(web, recording_id)
+            web.await_state(recording_id, live=True)
             page.get(f"{web.url}recordings/{recording_id}")
             await_true(lambda: text(page, "#following") == "no new message")
             page.execute_script("document.getElementById('follow').click()")

@@ -263,7 +263,9 @@ def test_changes(cli: CommandLine, client: package.ArchiveClient) -> None:
     with WebService(cli, cli.archive.archive_dir, "--allow-changes") as web:
         recording_id = record(cli, client, 7102, b"one", b"two")
         path = f"{API}/recordings/{recording_id}"
+        web.await_state(recording_id, live=False)
         assert web.get(f"{path}/truncate?position=64", "POST").status == 200
+        assert web.get(path).json["recorded_position"] == 64  # read again after the change
         assert client.stop_position(recording_id) == 64
         assert web.get(f"{path}/stop", "POST").json["stopped"] is False
         await_true(lambda: web.get(path, "DELETE").status == 200)  # the truncation has ended

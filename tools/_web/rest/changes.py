@@ -13,6 +13,7 @@ from aerotape.archive.security.permissions import Permissions
 from aerotape.archive.security.users_file import User
 from aerotape.clients import ArchiveClient
 from aerotape.codecs.generated import archive as codecs
+from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.session import ControlSession
 
 _T = TypeVar("_T")
@@ -22,14 +23,18 @@ _PERMISSIONS = Permissions(FEATURES)
 class Changes:
     """Makes requests in the service's control session."""
 
-    def __init__(self, session: ControlSession, *, are_allowed: bool) -> None:
+    def __init__(
+        self, session: ControlSession, observed: ObservedArchive, *, are_allowed: bool
+    ) -> None:
         """Create it.
 
         Args:
             session: the control session.
+            observed: the archive; its files are read again after a change.
             are_allowed: whether anything may be changed.
         """
         self._session = session
+        self._observed = observed
         self._are_allowed = are_allowed
 
     def request(
@@ -53,7 +58,10 @@ class Changes:
         """
         if reason := self.refusal(request, template_id, schema_id):
             raise HTTPException(HTTPStatus.FORBIDDEN, reason)
-        return self._session.run(call)
+        try:
+            return self._session.run(call)
+        finally:
+            self._observed.renew()
 
     def refusal(
         self, request: Request, template_id: int, schema_id: int = codecs.SCHEMA_ID

@@ -79,13 +79,13 @@ def test_a_header_has_limited_time() -> None:
         with connect(server) as silent, connect(server) as half, connect(server) as dripping:
             half.sendall(HEAD)
             begun_s = time.monotonic()
-            while time.monotonic() - begun_s < 5:
+            while time.monotonic() - begun_s < 60:
                 try:
                     dripping.sendall(HEAD[:1])
                 except OSError:
                     break
                 time.sleep(0.1)
-            assert time.monotonic() - begun_s < 5
+            assert time.monotonic() - begun_s < 60
             assert is_ended(silent) and is_ended(half)
         with connect(server) as kept:
             for _ in range(2):
@@ -98,17 +98,19 @@ def test_a_header_has_limited_time() -> None:
 
 def test_a_reader_has_limited_time() -> None:
     """A response that its client does not take ends; one that is taken slowly does not."""
-    with served(ConnectionLimits(reader_s=1.0), large) as server:
+    with served(ConnectionLimits(reader_s=2.0), large) as server:
         with connect(server) as silent:
             silent.sendall(REQUEST)
             await_true(lambda: not server.server_state.connections)
-            assert not server.server_state.tasks
+            await_true(lambda: not server.server_state.tasks)
         with connect(server) as slow:
             slow.sendall(REQUEST)
             received = 0
             while received < 8 << 20:
-                received += len(slow.recv(1 << 20))
-                time.sleep(0.15)
+                part = slow.recv(1 << 20)
+                assert part
+                received += len(part)
+                time.sleep(0.3)
 
 
 def test_connections_without_a_request_make_room() -> None:

@@ -355,6 +355,12 @@ function follow(table) {
   let paused = false;
   let read = performance.now();
 
+  function say(text) {
+    if (!paused) {  // by a click while a response was awaited
+      status.textContent = text;
+    }
+  }
+
   async function step() {
     const parameters = { position, last: FOLLOWED, format: table.dataset.format, max_payload: table.dataset.max };
     const found = await get(messagesUrl(table, table.dataset.schema ? { ...parameters, schema: table.dataset.schema } : parameters));
@@ -383,7 +389,7 @@ function follow(table) {
     const now = performance.now();
     if (found.length > 0) {
       const end = found.at(-1).end_position;
-      status.textContent = `${size(((end - position) * 1000) / (now - read))}/s; of each second the newest ${FOLLOWED} messages`;
+      say(`${size(((end - position) * 1000) / (now - read))}/s; of each second the newest ${FOLLOWED} messages`);
       position = end;
     } else {
       if (!recording.live && position >= (recording.recorded_position ?? 0)) {
@@ -391,7 +397,7 @@ function follow(table) {
         button.hidden = true;
         return false;
       }
-      status.textContent = "no new message";
+      say("no new message");
     }
     read = now;
     if (isAtEnd) {
