@@ -7,7 +7,6 @@ is asked of the archive.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +25,11 @@ from aerotape.errors import AerotapeError, StorageError
 from aerotape.protocol import NULL_VALUE
 from aerotape.replay.offline.directory import ArchiveDirectory, open_directory
 from aerotape.tools._web.latest import Latest
+from aerotape.tools._web.sessions import PUBLISHER_POSITION, STREAM, Session, SessionLog
 from aerotape.tools._web.verification import Verification, read_verification
 
 _T = TypeVar("_T")
 _SYSTEM_COUNTER: Final = 0
-_PUBLISHER_POSITION: Final = 12
-_PUBLICATION: Final = struct.Struct("<8xii")
 _FRESH_S: Final = 0.5
 """For so long a snapshot is shown again, so that many readers cost what one does."""
 _USABLE_S: Final = 15.0
@@ -88,6 +86,7 @@ class Snapshot:
         own_counters: the media driver's system counters, those of type 0.
         counters: this archive's counters.
         replays: those in progress; none of the Java archive, whose files do not show them.
+        sessions: the control sessions, the oldest first.
         recordings: the descriptors of all valid recordings, by ascending id.
         suspect: the ids of recordings that are marked as suspect, without those of which the
             damage was accepted.
@@ -103,6 +102,7 @@ class Snapshot:
     own_counters: list[CounterRecord]
     counters: list[CounterRecord]
     replays: list[Replay]
+    sessions: list[Session]
     recordings: list[RecordingDescriptor]
     suspect: frozenset[int]
     verification: Verification | None
@@ -164,6 +164,7 @@ class ObservedArchive:
         self._descriptors: list[RecordingDescriptor] = []
         # Notes may be left of a recording that another program has removed.
         self._known: frozenset[int] = frozenset()
+        self._session_log = SessionLog()
 
     def snapshot(self, wait_s: float | None = _WAIT_S) -> Snapshot:
         """Return what the files say now, or said within the last half second.
@@ -210,13 +211,18 @@ class ObservedArchive:
         recordings = tried(lambda: self._recordings(files)) if files else None
         notes = tried(files.suspect_notes) if files else None
         status = tried(lambda: os.statvfs(self.directory))
+        taken_ms = epoch_ms()
+        own = [each for each in counters if _is_of(archive_id, each)]
+        replays = list(_replays(archive_id, counters))
+        replayed = {(each.session_id, each.stream_id): each.recording_id for each in replays}
         return Snapshot(
-            taken_ms=epoch_ms(),
+            taken_ms=taken_ms,
             mark=mark,
             driver=tried(lambda: _driver(aeron_dir, file)) if file else None,
             own_counters=[each for each in counters if each.type_id == _SYSTEM_COUNTER],
-            counters=[each for each in counters if _is_of(archive_id, each)],
-            replays=list(_replays(archive_id, counters)),
+            counters=own,
+            replays=replays,
+            sessions=self._session_log.sessions(own, counters, replayed, taken_ms),
             recordings=recordings or [],
             suspect=frozenset(suspect_ids(notes or {}) & self._known),
             verification=tried(lambda: read_verification(path)) if path else None,
@@ -251,10 +257,10 @@ def _driver(aeron_dir: str, file: CncFile) -> Driver:
 
 def _replays(archive_id: int, counters: list[CounterRecord]) -> Iterator[Replay]:
     for each in counters:
-        if each.type_id == _PUBLISHER_POSITION:
+        if each.type_id == PUBLISHER_POSITION:
             recording_id = replayed_recording(each.label, archive_id)
             if recording_id is not None:
-                session_id, stream_id = _PUBLICATION.unpack_from(each.key)
+                session_id, stream_id = STREAM.unpack_from(each.key)
                 channel = each.label.partition("aeron:")[2]
                 yield Replay(recording_id, session_id, stream_id, f"aeron:{channel}", each.value)
 

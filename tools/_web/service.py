@@ -19,7 +19,7 @@ from aerotape.tools._web import monitoring
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.pages import routes
 from aerotape.tools._web.proxies import Network
-from aerotape.tools._web.rest import entities, ledgers, problems, recordings
+from aerotape.tools._web.rest import entities, ledgers, problems, recordings, sessions
 from aerotape.tools._web.rest import retention as retentions
 from aerotape.tools._web.rest import trend as trends
 from aerotape.tools._web.rest.changes import Changes
@@ -127,6 +127,7 @@ def create_app(
     retention = Retention(observed, settings.retention)
     app.include_router(retentions.router(retention))
     app.include_router(trends.router(trend))
+    app.include_router(sessions.router(observed))
     app.include_router(routes.router(observed, reading, session, changes, retention))
     app.mount("/static", routes.static_files())
     problems.add_handlers(app)

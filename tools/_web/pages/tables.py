@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Request, Response
 
+from aerotape.channel_uri import ChannelUri, ChannelUriError
 from aerotape.client.ledger.requests import LedgerInfo
 from aerotape.clients import ArchiveClient
 from aerotape.codecs.entry import Entry
-from aerotape.counter_keys import CounterType, key_fields
+from aerotape.counter_keys import CounterType
 from aerotape.entity.topic import topics_of
 from aerotape.errors import AerotapeError
 from aerotape.formatting import utf8_text
@@ -23,13 +24,16 @@ from aerotape.tools._web.pages.formats import time_of
 from aerotape.tools._web.rest.answers import MAX_ANSWER
 from aerotape.tools._web.rest.entities import read_journal
 from aerotape.tools._web.rest.ledgers import unsigned
+from aerotape.tools._web.rest.reading import alias_of
 from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.session import ControlSession
+from aerotape.tools._web.sessions import Session
 
 PAGE_ROWS: Final = 100
 MAX_TEXT: Final = 4_096
 """The most characters or bytes of one text in a table."""
 _MAX_TABLE_ROWS: Final = 1_000
+_BY_IPC: Final = "this machine, by IPC"
 _LEDGERS: Final = 50
 _ENTRIES: Final = 50
 
@@ -44,6 +48,16 @@ class Link(NamedTuple):
 
     value: str | int
     path: str
+
+
+class Links(NamedTuple):
+    """Several values of a cell that lead to other pages.
+
+    Attributes:
+        links: the values.
+    """
+
+    links: Sequence[Link]
 
 
 def add_tables(
@@ -196,21 +210,41 @@ def add_tables(
     @routes.get("/sessions")
     def sessions(request: Request) -> Response:
         snapshot = observed.snapshot()
+        names = {each.recording_id: alias_of(each.original_channel) for each in snapshot.recordings}
+
+        def links(recordings: Iterable[int]) -> Links:
+            return Links(
+                [
+                    Link(f"{id} {names.get(id) or ''}".rstrip(), f"/recordings/{id}")
+                    for id in recordings
+                ]
+            )
+
         rows = [
-            (key_fields(each.type_id, each.key)["control_session_id"], each.label)
-            for each in snapshot.counters
-            if each.type_id == CounterType.CONTROL_SESSION
+            (
+                shortened(" ".join(filter(None, (each.client, each.version)))) or "without a name",
+                _source(each),
+                f"{'before ' if each.is_older else ''}{time_of(each.first_seen_ms)}",
+                _responses(each.response_channel),
+                links(each.replays) if each.is_local else "not known here",
+                links(each.published) if each.is_local else "not known here",
+                each.control_session_id,
+            )
+            for each in snapshot.sessions
         ]
         found = {
             name: snapshot.value(counter) or 0
             for name, counter in (
-                ("control sessions", CounterType.CONTROL_SESSIONS),
+                ("connected", CounterType.CONTROL_SESSIONS),
                 ("recordings in progress", CounterType.RECORDING_SESSIONS),
                 ("replays in progress", CounterType.REPLAY_SESSIONS),
             )
         }
-        note = ", ".join(f"{count} {name}" for name, count in found.items())
-        columns = ("Id:", "Client")
+        note = ", ".join(f"{name}: {count}" for name, count in found.items())
+        columns = (
+            *("Client", "From", "Since", "Responses to", "Reads replays of", "Publishes"),
+            "Session id:",
+        )
         return _table(
             page, request, "/sessions", "Sessions", columns, rows, note=note, live=True
         )
@@ -288,6 +322,28 @@ def shortened(text: str) -> str:
 
 def _topic(name: str) -> tuple[Link]:
     return (Link(name, f"/entities?{urlencode({'topic': name})}"),)
+
+
+def _source(session: Session) -> str:
+    """Return from where a client connects, in words."""
+    if session.source == "aeron:ipc":
+        return _BY_IPC
+    where = session.source or "unknown"
+    return f"{where}, this media driver" if session.is_local else where
+
+
+def _responses(channel: str) -> str:
+    """Return where the responses of a session are sent, in words."""
+    try:
+        found = ChannelUri.parse(channel)
+    except ChannelUriError:  # "" while the session connects
+        return channel or "not connected yet"
+    if found.media == "ipc":
+        return _BY_IPC
+    where = found.get("endpoint") or found.get("control")
+    if found.get("control-mode") == "response":
+        return f"the connection of its requests, {where}"
+    return f"{where}, by UDP"
 
 
 def _mirrors(info: LedgerInfo) -> str:
