@@ -46,14 +46,26 @@ def _snapshot(args: argparse.Namespace) -> None:
 
     `aerotape entity save-snapshot` accepts the line that is printed with --json.
     """
-    from aerotape.codecs.entity.actions import Event
-
     with readable_journals(args) as entities:
         record = entities.snapshot(args.key)
     if record is not None:
-        event = Event(record.seq_nr, record.payload, record.payload_type)
-        row = {"seq_nr": record.seq_nr, **_payload(event), **_about(record)}
-        emit_line(row, _text(event), args)
+        emit_line(snapshot_row(record), _text(snapshot_event(record)), args)
+
+
+def snapshot_event(record: SnapshotRecord) -> Event:
+    """Return the state in a snapshot as the event that `save-snapshot` accepts."""
+    from aerotape.codecs.entity.actions import Event
+
+    return Event(record.seq_nr, record.payload, record.payload_type)
+
+
+def snapshot_row(record: SnapshotRecord) -> dict[str, Any]:
+    """Return the fields of a snapshot that `--json` prints."""
+    return {
+        "seq_nr": record.seq_nr,
+        **_payload(snapshot_event(record)),
+        **_about(record),
+    }
 
 
 def event_text(record: EventRecord) -> str:

@@ -32,6 +32,7 @@ from aerotape.tools._web.safety.parameters import check_parameters
 from aerotape.tools._web.safety.prefix import Prefix
 from aerotape.tools._web.safety.users import UserGuard
 from aerotape.tools._web.session import ControlSession
+from aerotape.tools._web.topics import Topics
 from aerotape.tools._web.trend import Trend
 
 _THREADS: Final = 16
@@ -121,14 +122,15 @@ def create_app(
         path.stem: PayloadSchema.from_file(path, types=settings.types) for path in settings.schemas
     }
     reading = Reading(observed, schemas)
+    topics = Topics(observed)
     app.include_router(recordings.router(observed, reading, changes))
     app.include_router(ledgers.router(session, changes))
-    app.include_router(entities.router(session))
+    app.include_router(entities.router(session, topics))
     retention = Retention(observed, settings.retention)
     app.include_router(retentions.router(retention))
     app.include_router(trends.router(trend))
     app.include_router(sessions.router(observed))
-    app.include_router(routes.router(observed, reading, session, changes, retention))
+    app.include_router(routes.router(observed, reading, session, changes, retention, topics))
     app.mount("/static", routes.static_files())
     problems.add_handlers(app)
     return app

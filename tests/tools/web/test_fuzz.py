@@ -53,11 +53,12 @@ HEADERS = {
 }
 PAGES = (
     *("", "recordings", "recordings/{recording_id}", "ledgers", "entities", "replays", "sessions"),
+    *("entities/{topic}", "entities/{topic}/journal"),
     *("retention", "counters", "errors", "api", "live", "static/{path}", "none", "openapi.json"),
 )
 NAMES = (
     *("channel", "stream_id", "position", "format", "schema", "from_time", "topic", "key"),
-    "scope",
+    *("scope", "tag", "before"),
 )
 
 

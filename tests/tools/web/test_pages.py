@@ -21,7 +21,6 @@ from support.processes import FAST_ARCHIVE, FAST_DRIVER
 from support.web import WebService
 
 import aerotape
-from aerotape.codecs.entity.actions import Event
 from aerotape.formatting import printable
 
 pytestmark = pytest.mark.skipif(not browsers.IS_INSTALLED, reason="chromium is not installed")
@@ -292,19 +291,6 @@ def test_ledgers(page: Any) -> None:
                 await_true(lambda: text(page, "tbody tr:last-child td") == "80")
             page.get(f"{web.url}ledgers?scope=x")
             assert "scope='x'" in text(page, ".failed:not(#stale)")
-
-
-def test_entities(page: Any) -> None:
-    with serve("aerotape") as served, served.connect() as client:
-        with client.entities("orders") as entities:
-            entities.append("<b>", [Event(1, b'{"price": 2.50}', "json")])
-        with WebService(CommandLine(served), served.archive_dir) as web:
-            page.get(f"{web.url}entities")
-            assert text(page, "tbody a") == "orders"
-            page.get(f"{web.url}entities?topic=orders&key=%3Cb%3E")
-            assert '{"price": 2.50}' in text(page, "tbody .text")
-            page.get(f"{web.url}entities?topic=none")
-            assert text(page, ".failed") == "topic none has no recording"
 
 
 def test_an_archive_that_restarts_under_the_page(

@@ -344,7 +344,7 @@ def test_entities(own: CommandLine, web: WebService) -> None:
         entities.append("a/b", [event])
     with WebService(own, own.archive.archive_dir) as service:
         found = service.get(f"{API}/entities/orders/{quote('a b', safe='')}")
-        assert found.json == {"seq_nr": None, "events": []}
+        assert found.json == {"seq_nr": None, "snapshot": None, "events": []}
         found = service.get(f"{API}/entities/orders/{quote('a/b', safe='')}")
         assert '"payload": {"price": 2.50}' in found.text
         assert found.json["seq_nr"] == 1

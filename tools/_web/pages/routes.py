@@ -26,6 +26,7 @@ from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
+from aerotape.tools._web.pages.entities import add_entities
 from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_of
 from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
 from aerotape.tools._web.rest.answers import building
@@ -43,6 +44,7 @@ from aerotape.tools._web.rest.recordings import MAX_INT64
 from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.safety.users import is_admitted
 from aerotape.tools._web.session import ControlSession
+from aerotape.tools._web.topics import Topics
 
 _INT32: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _FOLDER: Final = Path(__file__).parent
@@ -63,6 +65,7 @@ def router(
     session: ControlSession,
     changes: Changes,
     retention: Retention,
+    topics: Topics,
 ) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(include_in_schema=False)
@@ -236,6 +239,7 @@ def router(
         )
 
     add_tables(routes, page, observed, session, retention)
+    add_entities(routes, page, session, topics)
     return routes
 
 

@@ -1,28 +1,24 @@
-"""The pages that are a table: ledgers, entities, replays, sessions, retention, counters, errors."""
+"""The pages that are a table: ledgers, replays, sessions, retention, counters, errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from aerotape.channel_uri import ChannelUri, ChannelUriError
 from aerotape.client.ledger.requests import LedgerInfo
 from aerotape.clients import ArchiveClient
 from aerotape.codecs.entry import Entry
 from aerotape.counter_keys import CounterType
-from aerotape.entity.topic import topics_of
 from aerotape.errors import AerotapeError
 from aerotape.formatting import utf8_text
 from aerotape.qualified_id import QualifiedId
-from aerotape.tools._entity.read import event_text
 from aerotape.tools._ledger._common import info_row
 from aerotape.tools._web.observed import ObservedArchive, lag
 from aerotape.tools._web.pages.formats import time_of
 from aerotape.tools._web.rest.answers import MAX_ANSWER
-from aerotape.tools._web.rest.entities import read_journal
 from aerotape.tools._web.rest.ledgers import unsigned
 from aerotape.tools._web.rest.reading import alias_of
 from aerotape.tools._web.rest.retention import Retention
@@ -73,7 +69,7 @@ def add_tables(
         routes: receives them.
         page: returns a page of a template.
         observed: the archive.
-        session: for ledgers and entities.
+        session: for ledgers.
         retention: plans what a policy deletes.
     """
 
@@ -111,7 +107,7 @@ def add_tables(
             "Mirrors connected",
         )
         form = [("Scope", "scope", scope), ("after", "after", after)]
-        return _table(
+        return table(
             page, request, "/ledgers", "Ledgers", columns, rows, problem, form, note, live=True
         )
 
@@ -142,29 +138,6 @@ def add_tables(
             problem=problem,
         )
 
-    @routes.get("/entities")
-    def entities(request: Request, topic: str = "", key: str = "") -> Response:
-        form = [("Topic", "topic", topic), ("Entity", "key", key)]
-        problem, note = "", ""
-        rows: list[Any] = []
-        columns: tuple[str, ...] = ("Number:", "Event")
-        try:
-            if topic:
-                last, events = read_journal(session, topic, key, 1, PAGE_ROWS)
-                note = f"last sequence number: {'none' if last is None else last}"
-                rows = [(each.event.seq_nr, shortened(event_text(each))) for each in events]
-            else:
-                columns = ("Topic",)
-                found = topics_of(observed.snapshot().recordings)
-                rows = [_topic(each) for each in found]
-        except AerotapeError as error:
-            problem = str(error)
-        except HTTPException as error:
-            problem = error.detail
-        return _table(
-            page, request, "/entities", "Entities", columns, rows, problem, form, note
-        )
-
     @routes.get("/replays")
     def replays(request: Request) -> Response:
         snapshot = observed.snapshot()
@@ -183,7 +156,7 @@ def add_tables(
         count = snapshot.value(CounterType.REPLAY_SESSIONS) or 0
         note = f"{count} in progress; not shown: {max(count - len(rows), 0)}"
         columns = ("Recording:", "Channel", "Stream:", "Session:", "Position:", "Lag:B")
-        return _table(page, request, "/replays", "Replays", columns, rows, note=note, live=True)
+        return table(page, request, "/replays", "Replays", columns, rows, note=note, live=True)
 
     @routes.get("/retention")
     def plan(request: Request) -> Response:
@@ -205,7 +178,7 @@ def add_tables(
             problem = str(error)
         columns = ("Recording:", "Deleted before:", "Segment files:", "Size:B", "Reasons")
         title = "Retention: what would be deleted now"
-        return _table(page, request, "/retention", title, columns, rows, problem, note=note)
+        return table(page, request, "/retention", title, columns, rows, problem, note=note)
 
     @routes.get("/sessions")
     def sessions(request: Request) -> Response:
@@ -245,7 +218,7 @@ def add_tables(
             *("Client", "From", "Since", "Responses to", "Reads replays of", "Publishes"),
             "Session id:",
         )
-        return _table(
+        return table(
             page, request, "/sessions", "Sessions", columns, rows, note=note, live=True
         )
 
@@ -257,7 +230,7 @@ def add_tables(
             for each in (*snapshot.own_counters, *snapshot.counters)
         ]
         columns = ("Id:", "Type:", "Value:", "Label")
-        return _table(page, request, "/counters", "Counters", columns, rows, live=True)
+        return table(page, request, "/counters", "Counters", columns, rows, live=True)
 
     @routes.get("/errors")
     def errors(request: Request) -> Response:
@@ -274,10 +247,10 @@ def add_tables(
             for each in found
         ]
         columns = ("Source", "Count:", "First:", "Last:", "Error")
-        return _table(page, request, "/errors", "Errors", columns, rows, live=True)
+        return table(page, request, "/errors", "Errors", columns, rows, live=True)
 
 
-def _table(
+def table(
     page: Callable[..., Response],
     request: Request,
     path: str,
@@ -318,10 +291,6 @@ def _table(
 def shortened(text: str) -> str:
     """Return a text that fits into a table."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
-
-
-def _topic(name: str) -> tuple[Link]:
-    return (Link(name, f"/entities?{urlencode({'topic': name})}"),)
 
 
 def _source(session: Session) -> str:
