@@ -20,13 +20,18 @@ class Verification:
 
     Attributes:
         timestamp_ms: when it ended, epoch milliseconds: the file's time.
-        recordings: the number of recordings that were checked.
+        checked: the ids of the recordings that were checked.
         failed: the problems of those that have any, by recording id.
     """
 
     timestamp_ms: int
-    recordings: int
+    checked: frozenset[int]
     failed: dict[int, list[SuspectNote]]
+
+    @property
+    def recordings(self) -> int:
+        """The number of recordings that were checked."""
+        return len(self.checked)
 
 
 def read_verification(path: Path) -> Verification:
@@ -47,6 +52,7 @@ def _parsed(path: Path, _inode: int, _size: int, timestamp_ms: int) -> Verificat
     """Read the file, once for each that it has been (errors as `read_verification`, OSError)."""
     try:
         rows = json.loads(path.read_bytes())
+        checked = frozenset(row["recording_id"] for row in rows)
         failed = {
             row["recording_id"]: [_note(problem, timestamp_ms) for problem in row["problems"]]
             for row in rows
@@ -56,7 +62,7 @@ def _parsed(path: Path, _inode: int, _size: int, timestamp_ms: int) -> Verificat
         raise StorageError(
             f"{path} is not what `aerotape tool DIR verify --json` prints, or not all of it"
         ) from None
-    return Verification(timestamp_ms, len(rows), failed)
+    return Verification(timestamp_ms, checked, failed)
 
 
 def _note(problem: dict[str, Any], timestamp_ms: int) -> SuspectNote:

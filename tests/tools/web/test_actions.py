@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.daemon.control_rig import await_true
 from support.web import Answer, WebService
 
 import aerotape
+from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes, is_suspect, read_marks
 
 pytestmark = pytest.mark.skipif(not browsers.IS_INSTALLED, reason="chromium is not installed")
 SEGMENT = 65_536
@@ -262,3 +264,58 @@ def awaited_alert(page: Any) -> Any:
     from selenium.webdriver.support.wait import WebDriverWait
 
     return WebDriverWait(page, 60).until(expected_conditions.alert_is_present())
+
+
+def marked(archive: ServedArchive, client: aerotape.ArchiveClient, stream_id: int) -> int:
+    """Mark a recording as suspect; return its id."""
+    recording_id = recorded(archive, client, stream_id, 1)
+    note = SuspectNote("torn frames", "<i>64 bytes</i>", 64, 1, "aerotape-quarantine/x")
+    add_notes(archive.archive_dir, recording_id, [note])
+    return recording_id
+
+
+def test_damage_is_accepted(
+    archive: ServedArchive, client: aerotape.ArchiveClient, web: WebService, page: Any
+) -> None:
+    """After saying what, and only with the id; then the recording is not suspect any more."""
+    recording_id = marked(archive, client, 7507)
+    path = f"/api/v1/recordings/{recording_id}"
+    await_true(lambda: bool(web.get(path).json["suspect"]))
+    page.get(f"{web.url}recordings/{recording_id}")
+    assert "marked as suspect" in text(page, "#damage .failed")
+    assert "removed data is in aerotape-quarantine/x" in text(page, "#damage")
+    assert text(page, "#damage code") == "None"
+    click(page, "[data-action=accept]")
+    await_true(lambda: "torn frames: <i>64 bytes</i>" in text(page, "[data-plan]"))
+    assert page.execute_script("return document.querySelectorAll('main i').length") == 0
+    assert not is_possible(page)
+    click(page, "dialog [value=cancel]")
+    assert is_suspect(read_marks(archive.archive_dir)[recording_id])
+    click(page, "[data-action=accept]")
+    value(page, "confirmation", str(recording_id))
+    await_true(lambda: is_possible(page))
+    click(page, "dialog [value=go]")
+    await_true(lambda: "; accepted 20" in text(page, "#damage"))
+    assert text(page, "[data-action=accept]") == text(page, "#damage .failed") == "None"
+    assert not is_suspect(read_marks(archive.archive_dir)[recording_id])
+    assert web.get(path).json["suspect"] is False  # read again after the change
+    assert web.get(f"{path}/accept-damage", "POST").json["accepted"] == []
+    assert web.get("/api/v1/recordings/4711/accept-damage", "POST").status == 404
+    assert complaints(page) == []
+
+
+def test_the_command_is_shown_that_accepts_damage(
+    archive: ServedArchive, client: aerotape.ArchiveClient, page: Any
+) -> None:
+    """To users who may not do it by a page; it does what it says."""
+    recording_id = marked(archive, client, 7508)
+    cli = CommandLine(archive)
+    with WebService(cli, archive.archive_dir) as web:
+        page.get(f"{web.url}recordings/{recording_id}")
+        assert text(page, "[data-action]") == "None"
+        name, *arguments = shlex.split(text(page, "#damage code"))
+        assert name == "aerotape"
+        cli.run(*arguments)
+        await_true(lambda: not web.get(f"/api/v1/recordings/{recording_id}").json["suspect"])
+        page.refresh()
+        assert text(page, "#damage code") == "None"

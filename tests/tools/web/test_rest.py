@@ -95,7 +95,8 @@ def test_recordings(cli: CommandLine, web: WebService, client: package.ArchiveCl
     assert is_problem(web.get(f"{path}/messages?from_time=x"), 400, "ConfigurationError", "x")
     [segment] = web.get(f"{path}/segments").json
     assert segment["name"] == f"{recording_id}-0.rec"
-    assert web.get(f"{path}/damage").json == []
+    nothing: dict[str, Any] = {"notes": [], "verified_ms": None, "found": []}
+    assert web.get(f"{path}/damage").json == nothing
     rates = web.get(f"{path}/rates?bins=4").json
     if cli.archive.kind == "aerotape":
         assert rates[-1]["to_position"] == descriptor.stop_position
@@ -213,15 +214,20 @@ def test_the_last_verification(tmp_path: Path, own: CommandLine) -> None:
     verified = own.run("tool", directory, "verify", "--dry-run", "--json", expect=3).stdout
     printed.write_bytes(verified)
     with WebService(own, directory, "--verification", printed) as web:
-        [found] = web.get(f"{API}/recordings/1/damage").json
+        damage = web.get(f"{API}/recordings/1/damage").json
+        [found] = damage["found"]
         [row] = [each for each in json.loads(verified) if not each["ok"]]
         assert row["recording_id"] == 1
         assert [found["detail"]] == [each["detail"] for each in row["problems"]]
         assert found["outcome"] == "verification"
-        assert found["timestamp_ms"] == printed.stat().st_mtime_ns // 1_000_000
-        assert web.get(f"{API}/recordings/0/damage").json == []
+        verified_ms = printed.stat().st_mtime_ns // 1_000_000
+        assert found["timestamp_ms"] == damage["verified_ms"] == verified_ms
+        sound = web.get(f"{API}/recordings/0/damage").json
+        assert sound == {"notes": [], "verified_ms": verified_ms, "found": []}
         assert html.escape(found["detail"]) in web.get("/recordings/1").text
         assert "found by the verification" not in web.get("/recordings/0").text
+        assert 'id="verified"' in web.get("/recordings/0").text
+        assert 'id="verified"' not in web.get("/recordings/1").text
         checks = {each["check"]: each for each in web.get("/readyz").json["checks"]}
         assert checks["verification"]["ok"] is False
         assert checks["verification"]["found"].endswith("recordings with problems: 1")
@@ -252,6 +258,7 @@ def test_changes_are_refused_by_default(web: WebService) -> None:
         ("POST", "recordings?channel=aeron:ipc&stream_id=1"),
         ("POST", "recordings/0/stop"),
         ("POST", "recordings/0/truncate?position=0"),
+        ("POST", "recordings/0/accept-damage"),
         ("DELETE", "recordings/0"),
         ("DELETE", "ledger/delete?ledger_id=1"),
     ):
@@ -285,6 +292,9 @@ def test_roles_decide_on_changes(own: CommandLine, tmp_path: Path) -> None:
         path = f"{API}/recordings/4711"
         answer = web.get(path, "DELETE", Authorization=basic("alice", "wonderland"))
         assert is_problem(answer, 403, "Forbidden", "user alice has the role read")
+        for method, part in (("POST", "/accept-damage"), ("DELETE", "")):
+            answer = web.get(f"{path}{part}", method, Authorization=basic("alice", "wonderland"))
+            assert is_problem(answer, 403, "Forbidden", "user alice has the role read")
         answer = web.get(path, "DELETE", Authorization=basic("queen", "wonderland"))
         assert is_problem(answer, 404, "UnknownRecordingError", "4711")
 

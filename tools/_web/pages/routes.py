@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 from collections.abc import AsyncIterator, Callable
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
 from aerotape import __version__
+from aerotape.catalog.recovery.suspect_marks import is_suspect
 from aerotape.codecs.generated import archive as codecs
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
@@ -30,7 +32,7 @@ from aerotape.tools._web.pages.entities import add_entities
 from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_of
 from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
 from aerotape.tools._web.rest.answers import building
-from aerotape.tools._web.rest.changes import Changes
+from aerotape.tools._web.rest.changes import ACCEPTING, Changes
 from aerotape.tools._web.rest.problems import status_of
 from aerotape.tools._web.rest.reading import (
     Format,
@@ -176,7 +178,7 @@ def router(
         try:
             row = reading.recording(recording_id)
             segments = list(islice(reading.segments(recording_id), _SEGMENTS + 1))
-            notes = reading.damage(recording_id)
+            damage = reading.damage(recording_id)
         except AerotapeError as error:
             return failed(request, "/recordings", error)
         follows = row["live"] and position is None and before is None
@@ -220,11 +222,17 @@ def router(
             row=row,
             segments=segments[:_SEGMENTS],
             has_more_segments=len(segments) > _SEGMENTS,
-            notes=notes,
+            damage=damage,
+            suspect=is_suspect(damage.notes),
+            command=_command(observed.directory, "accept-damage", recording_id),
             messages=messages,
             problem=problem,
             follows=follows,
-            actions=_actions(row, lambda template_id: changes.refusal(request, template_id)),
+            actions=_actions(
+                row,
+                lambda template_id: changes.refusal(request, template_id),
+                is_suspect=is_suspect(damage.notes),
+            ),
             views=_views(row, messages, before, format, schema if reading.schemas else None),
             max_payload=MAX_TEXT,
             position=position,
@@ -278,7 +286,14 @@ def _views(
     }
 
 
-def _actions(row: dict[str, Any], refusal: Callable[[int], str]) -> list[str]:
+def _command(directory: Path, name: str, *arguments: object) -> str:
+    """Return a command of `aerotape tool` that a person types."""
+    return shlex.join(["aerotape", "tool", str(directory), name, *map(str, arguments)])
+
+
+def _actions(
+    row: dict[str, Any], refusal: Callable[[int], str], *, is_suspect: bool
+) -> list[str]:
     """Return the changes of a recording that are possible now and not refused."""
     if row["live"]:
         possible = {
@@ -291,6 +306,8 @@ def _actions(row: dict[str, Any], refusal: Callable[[int], str]) -> list[str]:
             "purge": codecs.PurgeSegmentsRequest.TEMPLATE_ID,
             "delete": codecs.PurgeRecordingRequest.TEMPLATE_ID,
         }
+    if is_suspect:
+        possible["accept"] = ACCEPTING
     return [name for name, template_id in possible.items() if not refusal(template_id)]
 
 

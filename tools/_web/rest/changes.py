@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from fastapi import HTTPException, Request
 
 from aerotape.archive.features.built_in import FEATURES
 from aerotape.archive.security.permissions import Permissions
 from aerotape.archive.security.users_file import User
+from aerotape.catalog.file.entries import checked_entries
+from aerotape.catalog.recovery.suspect_marks import SuspectNote, accept_notes
 from aerotape.clients import ArchiveClient
+from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import archive as codecs
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.session import ControlSession
 
 _T = TypeVar("_T")
 _PERMISSIONS = Permissions(FEATURES)
+ACCEPTING: Final = codecs.PurgeRecordingRequest.TEMPLATE_ID
+"""The message that a role must allow to accept damage."""
 
 
 class Changes:
@@ -56,12 +62,38 @@ class Changes:
             HTTPException: 403, nothing may be changed, or not by this user.
             AerotapeError: the archive refuses it, or is not there.
         """
-        if reason := self.refusal(request, template_id, schema_id):
-            raise HTTPException(HTTPStatus.FORBIDDEN, reason)
+        self.check(request, template_id, schema_id)
         try:
             return self._session.run(call)
         finally:
             self._observed.renew()
+
+    def accept_damage(self, request: Request, recording_id: int) -> list[SuspectNote]:
+        """Accept the damage of a recording, in the archive's directory; return what was accepted.
+
+        It takes the role that may delete recordings: the protocol has no request for it.
+
+        Args:
+            request: of the HTTP client, with its user.
+            recording_id: the recording.
+
+        Raises:
+            HTTPException: 403, nothing may be changed, or not by this user.
+            StorageError: the service cannot write there.
+            UnknownRecordingError: there is no such recording.
+        """
+        self.check(request, ACCEPTING)
+        directory = self._observed.directory
+        checked_entries(open_directory(directory).entries(), recording_id, directory)
+        try:
+            return accept_notes(directory, recording_id, epoch_ms())
+        finally:
+            self._observed.renew()
+
+    def check(self, request: Request, template_id: int, schema_id: int = codecs.SCHEMA_ID) -> None:
+        """Refuse a request as `request` does (HTTPException, 403)."""
+        if reason := self.refusal(request, template_id, schema_id):
+            raise HTTPException(HTTPStatus.FORBIDDEN, reason)
 
     def refusal(
         self, request: Request, template_id: int, schema_id: int = codecs.SCHEMA_ID

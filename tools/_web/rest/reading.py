@@ -87,6 +87,22 @@ class Search:
     end_position: int
 
 
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is known of the damage of a recording.
+
+    Attributes:
+        notes: why it is, or was, marked as suspect.
+        verified_ms: when the last verification that checked it ended, epoch milliseconds; None: it
+            did not.
+        found: what that has found.
+    """
+
+    notes: list[SuspectNote]
+    verified_ms: int | None
+    found: list[SuspectNote]
+
+
 class Reading:
     """Reads recordings from the files of an archive."""
 
@@ -115,8 +131,8 @@ class Reading:
         descriptor = self.opened(recording_id).descriptor  # just begun, or says why not
         return row_of(snapshot, snapshot.positions(), descriptor)
 
-    def damage(self, recording_id: int) -> list[SuspectNote]:
-        """Return why a recording is marked as suspect, and what the last verification found.
+    def damage(self, recording_id: int) -> Damage:
+        """Return what is known of the damage of a recording.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -124,10 +140,12 @@ class Reading:
         """
         verification = self._observed.snapshot().verification
         marked = open_directory(self._observed.directory).suspect_notes().get(recording_id, [])
+        if verification is not None and recording_id not in verification.checked:
+            verification = None
         found = verification.failed.get(recording_id, []) if verification else []
         if not marked and not found:
             self.opened(recording_id)
-        return [*marked, *found]
+        return Damage(marked, None if verification is None else verification.timestamp_ms, found)
 
     def segments(self, recording_id: int, position: int | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over segment files from a position on (errors as `opened`, StorageError)."""

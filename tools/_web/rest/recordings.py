@@ -73,8 +73,21 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
 
     @routes.get("/{recording_id}/damage", summary="Why it is suspect; what verification found")
     def damage(recording_id: int) -> Response:
-        notes = reading.damage(recording_id)
-        return answer(row_text(dataclasses.asdict(note)) for note in notes)
+        found = reading.damage(recording_id)
+        about = {
+            "verified_ms": found.verified_ms,
+            "found": [dataclasses.asdict(note) for note in found.found],
+        }
+        rows = (row_text(dataclasses.asdict(note)) for note in found.notes)
+        return answer(rows, '{"notes":[', f"],{row_text(about)[1:]}")
+
+    @routes.post("/{recording_id}/accept-damage", summary="Accept its damage: end the mark")
+    def accept_damage(recording_id: int, request: Request) -> dict[str, Any]:
+        accepted = changes.accept_damage(request, recording_id)
+        return {
+            "recording_id": recording_id,
+            "accepted": [dataclasses.asdict(note) for note in accepted],
+        }
 
     @routes.get("/{recording_id}/rates", summary="Bytes a second over time, of its time index")
     def rates(

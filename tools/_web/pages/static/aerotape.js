@@ -437,9 +437,10 @@ const ACTIONS = {
   truncate: { method: "POST", title: "Truncate the recording: delete what begins at a position or later" },
   purge: { method: "POST", title: "Purge segment files: delete what precedes a position" },
   delete: { method: "DELETE", title: "Delete the recording" },
+  accept: { method: "POST", title: "Accept the damage of the recording" },
 };
 
-// Changes of a recording: what deletes says how much, and is confirmed with the recording's id.
+// Changes of a recording: what cannot be undone says what it does, and is confirmed with the recording's id.
 function offerActions(place) {
   const dialog = place.nextElementSibling;
   const { position, confirmation } = dialog.querySelector("form").elements;
@@ -454,22 +455,32 @@ function offerActions(place) {
     go.disabled = !planned || confirmation.value.trim() !== place.dataset.id;
   }
 
+  const takesPosition = () => action === "truncate" || action === "purge";
+
+  async function plannedChange() {
+    if (action === "accept") {
+      const { notes } = await get(`${place.dataset.actions}/damage`);
+      const open = notes.filter((note) => note.accepted_timestamp_ms < 0);
+      const found = open.map((note) => `${note.outcome}: ${note.detail}`).join("; ");
+      return [open.length > 0, found === "" ? "There is no damage to accept." : `This accepts: ${found}. The recording is not suspect any more. These notes stay, and no data is changed; copies of removed data stay in the directory, too.`];
+    }
+    const query = { action, ...(takesPosition() ? { position: position.value.trim() } : {}) };
+    const removal = await get(`${place.dataset.actions}/removal?${new URLSearchParams(query)}`);
+    return [true, `This deletes ${size(removal.bytes)} (${spaced(removal.bytes)} bytes) and ${spaced(removal.segments)} segment file${removal.segments === 1 ? "" : "s"}. It cannot be undone.`];
+  }
+
   async function showPlan() {
     const number = (asked += 1);
-    const query = { action, ...(action === "delete" ? {} : { position: position.value.trim() }) };
     planned = false;
     allow();
     plan.textContent = "";
-    if (query.position === "") {
+    if (takesPosition() && position.value.trim() === "") {
       return;
     }
     let found = "";
     let isPlanned = false;
     try {
-      const removal = await get(`${place.dataset.actions}/removal?${new URLSearchParams(query)}`);
-      const isOne = removal.segments === 1;
-      found = `This deletes ${size(removal.bytes)} (${spaced(removal.bytes)} bytes) and ${spaced(removal.segments)} segment file${isOne ? "" : "s"}. It cannot be undone.`;
-      isPlanned = true;
+      [isPlanned, found] = await plannedChange();
     } catch (error) {
       found = error.message;
     }
@@ -482,8 +493,8 @@ function offerActions(place) {
 
   async function send() {
     const { method } = ACTIONS[action];
-    const path = action === "delete" ? "" : `/${action}`;
-    const query = action === "truncate" || action === "purge" ? `?${new URLSearchParams({ position: position.value.trim() })}` : "";
+    const path = { delete: "", accept: "/accept-damage" }[action] ?? `/${action}`;
+    const query = takesPosition() ? `?${new URLSearchParams({ position: position.value.trim() })}` : "";
     const response = await fetch(`${place.dataset.actions}${path}${query}`, { method });
     const body = await response.json();
     if (!response.ok) {
@@ -508,7 +519,7 @@ function offerActions(place) {
         return;
       }
       dialog.querySelector("h2").textContent = ACTIONS[action].title;
-      dialog.querySelector(".position").hidden = action === "delete";
+      dialog.querySelector(".position").hidden = !takesPosition();
       position.value = "";
       confirmation.value = "";
       showPlan();
