@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         return _carry_out(
             args,
             lambda: plan_now(args.directory, policy, _usage(args.directory, client)),
-            lambda: nullcontext(lambda removal: _purge(client, removal)),
+            lambda: nullcontext(lambda removal: remove(client, removal)),
         )
 
 
@@ -146,7 +146,7 @@ def _usage(directory: Path, client: ArchiveClient) -> Usage:
     return Usage({each: position for each, position in positions.items() if position >= 0})
 
 
-def _purge(client: ArchiveClient, removal: Removal) -> str:
+def remove(client: ArchiveClient, removal: Removal) -> str:
     """Request a removal, or as much of it as the archive allows; return why the rest remains."""
     from aerotape.catalog.segment.migrate import base_positions
     from aerotape.errors import ArchiveError
@@ -185,11 +185,15 @@ def _carry_out(
     if plan.removals and not args.dry_run:
         segments = sum(removal.segments for removal in plan.removals)
         confirm(args, f"delete {segments} segment files of {len(plan.removals)} recordings")
-        with removing() as remove:
-            plan, problems = _still_planned(plan, make_plan()), []
+        with removing() as removed:
+            plan, changed = still_planned(plan, make_plan())
+            if changed:
+                numbers = ", ".join(map(str, changed))
+                note(f"skipped because they have changed: recordings {numbers}")
+            problems = []
             for removal in plan.removals:
                 try:
-                    problems.append(remove(removal))
+                    problems.append(removed(removal))
                 except AerotapeError as error:
                     problems.append(str(error))
                     note(f"error: recording {removal.recording_id}: {error}")
@@ -221,18 +225,17 @@ def _carry_out(
     return code
 
 
-def _still_planned(confirmed: RetentionPlan, fresh: RetentionPlan) -> RetentionPlan:
-    """Return the removals of a fresh plan that were confirmed; note those that are not in it."""
+def still_planned(
+    confirmed: RetentionPlan, fresh: RetentionPlan
+) -> tuple[RetentionPlan, list[int]]:
+    """Return the removals of a fresh plan that were confirmed, and the ids of those not in it."""
     from aerotape.archive.retention.plan import RetentionPlan
 
     agreed = {_extent(removal) for removal in confirmed.removals}
     removals = [removal for removal in fresh.removals if _extent(removal) in agreed]
     left = {removal.recording_id for removal in removals}
     changed = [each.recording_id for each in confirmed.removals if each.recording_id not in left]
-    if changed:
-        numbers = ", ".join(map(str, changed))
-        note(f"skipped because they have changed: recordings {numbers}")
-    return RetentionPlan(removals, fresh.retained, fresh.size_bytes)
+    return RetentionPlan(removals, fresh.retained, fresh.size_bytes), changed
 
 
 def _extent(removal: Removal) -> tuple[int, int, int | None, int | None]:

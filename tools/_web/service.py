@@ -126,7 +126,7 @@ def create_app(
     app.include_router(recordings.router(observed, reading, changes))
     app.include_router(ledgers.router(session, changes))
     app.include_router(entities.router(session, topics))
-    retention = Retention(observed, settings.retention)
+    retention = Retention(observed, changes, settings.retention)
     app.include_router(retentions.router(retention))
     app.include_router(trends.router(trend))
     app.include_router(sessions.router(observed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -161,8 +162,9 @@ def add_tables(
     @routes.get("/retention")
     def plan(request: Request) -> Response:
         problem, note, rows = "", "", []
+        name, command, size, segments = "", "", 0, 0
         try:
-            found = retention.plan()
+            name, found = retention.named()
             rows = [
                 (
                     Link(each.recording_id, f"/recordings/{each.recording_id}"),
@@ -173,12 +175,29 @@ def add_tables(
                 )
                 for each in found.removals
             ]
+            size = sum(each.size_bytes for each in found.removals)
+            segments = sum(each.segments for each in found.removals)
             note = "; ".join(map(str, found.retained))
+            words = ["aerotape", "retain", str(observed.directory), str(retention.policy)]
+            command = shlex.join(words) if retention.refusal(request) else ""
         except AerotapeError as error:
             problem = str(error)
         columns = ("Recording:", "Deleted before:", "Segment files:", "Size:B", "Reasons")
-        title = "Retention: what would be deleted now"
-        return table(page, request, "/retention", title, columns, rows, problem, note=note)
+        return table(
+            page,
+            request,
+            "/retention",
+            "Retention: what would be deleted now",
+            columns,
+            rows,
+            problem,
+            note=note,
+            template="retention.html",
+            plan=name,
+            size=size,
+            segments=segments,
+            command=command,
+        )
 
     @routes.get("/sessions")
     def sessions(request: Request) -> Response:
@@ -262,11 +281,14 @@ def table(
     note: str = "",
     *,
     live: bool = False,
+    template: str = "table.html",
+    **context: Any,
 ) -> Response:
     """Return a page with a table.
 
     The titles of columns of numbers end with a colon, of bytes with `:B`. The form has a label,
     name and value for each field. A live one is read again while it is shown.
+    A template that extends that of tables may have a context of its own.
     """
     kinds = {"": "text", ":": "number", ":B": "bytes"}
     parts = [name.partition(":") for name in columns]
@@ -276,7 +298,7 @@ def table(
         rows = rows[:_MAX_TABLE_ROWS]
     return page(
         request,
-        "table.html",
+        template,
         path,
         title=title,
         columns=shown,
@@ -285,6 +307,7 @@ def table(
         form=form,
         note=note,
         live=live,
+        **context,
     )
 
 

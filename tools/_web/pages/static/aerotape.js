@@ -528,9 +528,52 @@ function offerActions(place) {
   }
   position.addEventListener("input", showPlan);
   confirmation.addEventListener("input", allow);
+  confirmDialog(dialog, go, send);
+}
+
+// What the retention policy would delete: deleted after the number of files is entered.
+function offerRetention(place) {
+  const dialog = place.nextElementSibling;
+  const { confirmation } = dialog.querySelector("form").elements;
+  const go = dialog.querySelector("[value=go]");
+  const output = place.querySelector("output");
+
+  async function send() {
+    output.className = "";
+    output.textContent = "deleting…";
+    const response = await fetch(place.dataset.retention, { method: "POST" });
+    const body = await response.json();
+    const failed = (body.removals ?? []).filter((each) => each.problem !== "");
+    if (response.ok && failed.length === 0 && body.changed.length === 0 && body.left === 0) {
+      location.reload();
+      return;
+    }
+    output.className = "failed";
+    output.textContent = response.ok
+      ? [
+        ...failed.map((each) => `recording ${each.recording_id}: ${each.problem}`),
+        ...(body.changed.length > 0 ? [`left out because they have changed: recordings ${body.changed.join(", ")}`] : []),
+        ...(body.left > 0 ? [`${body.left} recordings are left: reload the page, and go on`] : []),
+      ].join("; ")
+      : body.detail;
+  }
+
+  place.querySelector("button").addEventListener("click", () => {
+    confirmation.value = "";
+    go.disabled = true;
+    dialog.showModal();
+  });
+  confirmation.addEventListener("input", () => {
+    go.disabled = confirmation.value.trim() !== confirmation.dataset.wanted;
+  });
+  confirmDialog(dialog, go, send);
+}
+
+// Calls `send` once the dialog was confirmed, by its button and not by Enter while that is disabled.
+function confirmDialog(dialog, go, send) {
   dialog.querySelector("form").addEventListener("submit", (event) => {
     if (event.submitter?.value !== "cancel" && go.disabled) {
-      event.preventDefault();  // Enter in a field
+      event.preventDefault();
     }
   });
   dialog.addEventListener("close", () => {
@@ -679,6 +722,9 @@ for (const table of document.querySelectorAll("table[data-live]")) {
 }
 for (const place of document.querySelectorAll("[data-actions]")) {
   offerActions(place);
+}
+for (const place of document.querySelectorAll("[data-retention]")) {
+  offerRetention(place);
 }
 readAgain(document.querySelectorAll("[data-again]"));
 for (const place of document.querySelectorAll("[data-trend]")) {
