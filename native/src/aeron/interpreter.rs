@@ -3,8 +3,8 @@
 //! One rule: no thread waits with the interpreter lock held. A method that may wait takes a
 //! `Python` and calls `detach`. A drop has none: `released` is for the drops that may wait, those of
 //! the media driver (it joins the driver's threads), of the client (it joins its conductor) and of a
-//! subscription (it waits for a block that is being recorded). The drop of a `SessionWorker` does
-//! not wait: it stops its thread without a wait for its end.
+//! subscription, added or being added (it waits for a block that is being recorded). The drop of a
+//! `SessionWorker` does not wait: it stops its thread without a wait for its end.
 
 use pyo3::ffi::PyGILState_GetThisThreadState;
 use pyo3::prelude::*;

@@ -4,6 +4,7 @@ use super::client::{AeronClient, Entered};
 use super::conductor::Awaiting;
 use super::counter::Counter;
 use super::image_listener::{Audience, ImageListener, on_closed};
+use super::interpreter::released;
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
 use super::waiting::wait_within;
@@ -146,8 +147,8 @@ impl Outstanding {
             return;
         };
         if let Withdraw::Subscription(_, listening) = &self.withdraw {
-            // C may have made the subscription already, and images of it.
-            listening.close_images();
+            // C may have made the subscription already, and images of it: one may be recorded.
+            released(|| listening.close_images());
         }
         let Some(entered) = self.client.enter() else {
             return;

@@ -235,9 +235,13 @@ class Model:
             self.disks[member] = replace(backup, replica=replica, forced=len(backup.log))
 
     def wipe(self, member: str, _: str) -> None:
-        """Start a member with an empty directory."""
+        """Start a member with an empty directory.
+
+        So may more members than the quorums stand: then none is elected that lacks what another
+        one has.
+        """
         others = [each for each in self.disks if each != member and self.disks[each] is not None]
-        if self.may_lose() and others:
+        if others:
             self.end(member)
             self.lost.add(member)
             self.disks[member] = None

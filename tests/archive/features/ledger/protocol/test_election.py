@@ -158,6 +158,19 @@ def test_a_closed_log_is_adopted_with_its_end(is_decided: bool) -> None:
     assert (step.is_closed, step.replica.is_decided) == (True, is_decided)
 
 
+def test_a_decided_end_wins_over_a_higher_epoch() -> None:
+    """An older directory, which nobody has said is older, may have elected a leader meanwhile."""
+    later: Epoch = (6, "c")
+    own = member("a", 50, is_closed=True, is_decided=True)
+    other = member("c", 60, promised=later, adopted=later, history=((OLD, 0), (later, 40)))
+    election = elect(own, other)
+    promise(election, own, other)
+    step = election.step()
+    assert isinstance(step, Adopt)
+    assert (step.is_closed, step.replica.is_decided) == (True, True)
+    assert step.replica.history[-1] == ((7, "a"), 50)
+
+
 def test_a_ledger_that_was_created_here() -> None:
     """Its creator asks the others like any member: they may have elected another one meanwhile."""
     created = Replica(own="a", groups=(GROUP,), promised=(1, "a"))

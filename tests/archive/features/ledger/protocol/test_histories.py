@@ -28,6 +28,9 @@ _LOSING: dict[str, float] = {
 _REPLACING: dict[str, float] = {
     "start": 6, "restart": 4, "crash": 1, "partition": 3, "heal": 2, "replace": 8,
 }  # fmt: skip
+_WIPING: dict[str, float] = {
+    "start": 6, "restart": 4, "heal": 4, "sync": 4, "partition": 1, "wipe": 4, "replace": 8,
+}  # fmt: skip
 
 
 def _end_of_newest_group(self: Leadership, own: int, ends: Mapping[str, int]) -> int:
@@ -62,6 +65,9 @@ _WITHOUT: dict[str, tuple[tuple[Any, str, Any], tuple[int, int, int], dict[str, 
     "a closed member stays closed under the same log": (
         (logs, "stays_closed", lambda own, kept, other: False), (2, 2, 2), _CLOSING,
     ),
+    "of those that have lost their directories, an electing quorum must know the ledger": (
+        (MemberState, "is_blank", property(lambda self: False)), (3, 3, 1), _WIPING,
+    ),
     "an electing quorum": (
         (Quorums, "electing", property(lambda self: self.write - self.acknowledge)),
         (3, 3, 2), None,
@@ -87,7 +93,9 @@ def test_a_rule_that_is_left_out_is_missed(rule: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "disturbances", [_CLOSING, _LOSING, _REPLACING], ids=["closing", "losing", "replacing"]
+    "disturbances",
+    [_CLOSING, _LOSING, _REPLACING, _WIPING],
+    ids=["closing", "losing", "replacing", "wiping"],
 )
 def test_with_all_rules_no_such_history_fails(disturbances: dict[str, float]) -> None:
     """The histories that show a rule do not fail for another reason."""
