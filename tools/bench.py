@@ -14,12 +14,14 @@ import importlib.util
 import logging
 import os
 import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
-from aerotape.tools._bench.measurement import MESSAGE_BYTES, ROWS, Load
+from aerotape.tools._bench.measurement import MESSAGE_BYTES, ROWS, Load, MeasurementRow
 from aerotape.tools._cli.arguments import integer
 from aerotape.tools._cli.output import Progress, emit, note
 
@@ -31,6 +33,30 @@ _DEFAULT_BYTES: Final = 256 << 20
 _MIN_BYTES: Final = 1 << 20
 _MAX_BYTES: Final = 1 << 40
 _MAX_ROUNDS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """The measurements of a machine.
+
+    Attributes:
+        aerotape: version of aerotape.
+        python: version of Python.
+        machine: processor architecture.
+        processors: number of processors.
+        dir: directory of the files.
+        measurements: the measurements.
+    """
+
+    aerotape: str
+    python: str
+    machine: str
+    processors: int
+    dir: Path
+    measurements: Sequence[MeasurementRow]
+
+
+JSON_ROWS: Final = {"": Benchmark}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +119,7 @@ def run(args: argparse.Namespace) -> None:
             progress.update(len(rows))
         where = place.folder.parent
     if args.json:
-        emit({**suite.machine(), "dir": where, "measurements": rows}, args)
+        emit(Benchmark(**suite.machine(), dir=where, measurements=rows), args)
     else:
         emit(rows, args)
 

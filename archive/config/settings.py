@@ -107,6 +107,7 @@ class Setting:
     """The effective value of a property.
 
     Attributes:
+        name: the property.
         value: as text, in the syntax of properties.
         origin: the source of the value; ``default`` if it was not given.
         default: the default as text; None for properties of the media driver.

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def test_the_first_round_does_not_count_and_a_limit_ends_the_rounds() -> None:
     assert rounds_of(lambda: next(times), 3) == [1.0, 3.0, 2.0]
     assert rounds_of(lambda: 1.0, 1000, time_limit_s=0.0) == [1.0]
     row = Measurement("it", 300, 6_000_000, [1.0, 3.0, 2.0]).row(100)
-    assert row == {
+    assert asdict(row) == {
         "what": "it",
         "message_bytes": 100,
         "rounds": 3,

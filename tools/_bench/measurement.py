@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from aerotape.frame_header import HEADER_LENGTH
 
@@ -25,6 +25,29 @@ ROWS: Final = {
 
 TIME_LIMIT_S: Final = 60.0
 """No round of a measurement starts after this time since its first one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementRow:
+    """A measurement.
+
+    Attributes:
+        what: what was measured.
+        message_bytes: length of messages, bytes.
+        rounds: number of rounds.
+        messages_per_s: messages per second.
+        mb_per_s: MB per second, median.
+        slowest_mb_per_s: slowest round, MB per second.
+        fastest_mb_per_s: fastest round, MB per second.
+    """
+
+    what: str
+    message_bytes: int
+    rounds: int
+    messages_per_s: int
+    mb_per_s: float
+    slowest_mb_per_s: float
+    fastest_mb_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +81,19 @@ class Measurement:
     length: int
     seconds: list[float] = field(default_factory=list)
 
-    def row(self, message_bytes: int) -> dict[str, Any]:
+    def row(self, message_bytes: int) -> MeasurementRow:
         """Return the medians, and the slowest and the fastest round."""
         median = statistics.median(self.seconds)
         slowest, fastest = max(self.seconds), min(self.seconds)
-        return {
-            "what": self.what,
-            "message_bytes": message_bytes,
-            "rounds": len(self.seconds),
-            "messages_per_s": round(self.messages / median),
-            "mb_per_s": round(self.length / median / 1e6, 1),
-            "slowest_mb_per_s": round(self.length / slowest / 1e6, 1),
-            "fastest_mb_per_s": round(self.length / fastest / 1e6, 1),
-        }
+        return MeasurementRow(
+            what=self.what,
+            message_bytes=message_bytes,
+            rounds=len(self.seconds),
+            messages_per_s=round(self.messages / median),
+            mb_per_s=round(self.length / median / 1e6, 1),
+            slowest_mb_per_s=round(self.length / slowest / 1e6, 1),
+            fastest_mb_per_s=round(self.length / fastest / 1e6, 1),
+        )
 
 
 def timed(action: Callable[[], object]) -> float:

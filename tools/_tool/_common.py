@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.layout import ChecksumName, checksum_name
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
     from aerotape.catalog.recovery.suspect_marks import SuspectNote
 
 _SHOWN_IDS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedFile:
+    """A segment file that was not deleted.
+
+    Attributes:
+        segment_file: segment file.
+        reason: why.
+    """
+
+    segment_file: str
+    reason: str
 
 
 def add_recording_id(parser: argparse.ArgumentParser, *, optional: bool = True) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE
@@ -15,6 +17,32 @@ from aerotape.tools._tool._common import add_recording_id
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.diff import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceRow:
+    """The differences of one recording.
+
+    Attributes:
+        recording_id: recording id.
+        only_in: 1 or 2 if only that directory has it, else 0.
+        fields: fields of the descriptor that differ, with both values.
+        position: first position with different data, bytes; -1 if there is none.
+        detail: the file and offset of that, or why data was not compared; may be empty.
+        compared_bytes: bytes compared.
+        same: whether the recording is the same.
+    """
+
+    recording_id: int
+    only_in: int
+    fields: Mapping[str, Sequence[Any]]
+    position: int
+    detail: str
+    compared_bytes: int
+    same: bool
+
+
+JSON_ROWS: Final = {"diff": DifferenceRow}
 
 
 def add_commands(commands: Commands) -> None:
@@ -42,7 +70,7 @@ def _diff(args: argparse.Namespace) -> int:
             )
         )
     if args.json:
-        rows = ({**dataclasses.asdict(each), "same": each.same} for each in differences)
+        rows = (DifferenceRow(**dataclasses.asdict(each), same=each.same) for each in differences)
         emit(rows, args)
     else:
         for each in differences:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.frame_header import BEGIN_FLAG, END_FLAG, TYPE_DATA, TYPE_PADDING, UNFRAGMENTED
@@ -21,6 +22,40 @@ if TYPE_CHECKING:
     from aerotape.times import TimeRange
 
 _LINE_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRow:
+    """A frame.
+
+    Attributes:
+        recording_id: recording id.
+        position: its position, bytes.
+        length: frame length, bytes.
+        flags: its flags.
+        frame_type: frame type.
+        term_offset: offset in the term, bytes.
+        session_id: session id of the stream.
+        stream_id: stream id.
+        term_id: term id.
+        reserved_value: the frame's reserved value.
+        payload: its payload, hexadecimal.
+    """
+
+    recording_id: int
+    position: int
+    length: int
+    flags: int
+    frame_type: int
+    term_offset: int
+    session_id: int
+    stream_id: int
+    term_id: int
+    reserved_value: int
+    payload: bytes
+
+
+JSON_ROWS: Final = {"dump": FrameRow}
 
 
 def add_commands(commands: Commands) -> None:
@@ -67,21 +102,21 @@ def _dump(args: argparse.Namespace) -> int:
     return EXIT_DATA_SUSPECT if dump.failed else 0
 
 
-def _row(recording_id: int, frame: Frame) -> dict[str, Any]:
+def _row(recording_id: int, frame: Frame) -> FrameRow:
     header = frame.header
-    return {
-        "recording_id": recording_id,
-        "position": frame.position,
-        "length": header.frame_length,
-        "flags": header.flags,
-        "frame_type": header.frame_type,
-        "term_offset": header.term_offset,
-        "session_id": header.session_id,
-        "stream_id": header.stream_id,
-        "term_id": header.term_id,
-        "reserved_value": header.reserved_value,
-        "payload": frame.payload,
-    }
+    return FrameRow(
+        recording_id=recording_id,
+        position=frame.position,
+        length=header.frame_length,
+        flags=header.flags,
+        frame_type=header.frame_type,
+        term_offset=header.term_offset,
+        session_id=header.session_id,
+        stream_id=header.stream_id,
+        term_id=header.term_id,
+        reserved_value=header.reserved_value,
+        payload=frame.payload,
+    )
 
 
 class _Dump:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +20,7 @@ from aerotape.tools._tool._common import add_recording_id
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
-    from aerotape.replay.statistics.model import Bin, RecordingStatistics
+    from aerotape.replay.statistics.model import Bin, Gap, LengthBucket, RecordingStatistics
 
 _JSON_BINS: Final = 100
 _CHART_HEIGHT: Final = 8
@@ -28,6 +29,81 @@ _LENGTH_ROWS: Final = 16
 _LISTED_GAPS: Final = 10
 _LABEL_WIDTH: Final = 8
 _MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsRow:
+    """The statistics of a recording.
+
+    Attributes:
+        recording_id: recording id.
+        stream_id: stream id.
+        channel: channel.
+        from_position: first position, bytes.
+        to_position: position after the last byte.
+        messages: number of messages.
+        payload_bytes: bytes of payloads.
+        fragments: number of data frames.
+        fragmented_messages: messages of more than one frame.
+        incomplete_fragments: fragments of messages that are not whole.
+        padding_frames: frames without a message.
+        padding_bytes: bytes of padding frames.
+        filler_frames: padding frames within a term: of messages that were lost, aborted or never
+            completed.
+        filler_bytes: bytes of these.
+        min_bytes: shortest message, bytes.
+        max_bytes: longest message, bytes.
+        lengths: histogram of lengths.
+        gap_count: number of gaps.
+        gap_bytes: bytes in gaps.
+        gaps: the first gaps.
+        over: position or time.
+        bins: the recording in equal parts.
+        duration_s: recorded time, seconds; null if it is not known.
+        length_bytes: bytes of the range.
+        mean_bytes: mean length, bytes.
+        p50_bytes: median length, bytes.
+        p90_bytes: 90th percentile of lengths, bytes.
+        p99_bytes: 99th percentile of lengths, bytes.
+        p999_bytes: 99.9th percentile of lengths, bytes.
+        messages_per_s: messages per second, null if the duration is not known.
+        bytes_per_s: bytes per second with headers and padding, null if the duration is not known.
+    """
+
+    recording_id: int
+    stream_id: int
+    channel: str
+    from_position: int
+    to_position: int
+    messages: int
+    payload_bytes: int
+    fragments: int
+    fragmented_messages: int
+    incomplete_fragments: int
+    padding_frames: int
+    padding_bytes: int
+    filler_frames: int
+    filler_bytes: int
+    min_bytes: int
+    max_bytes: int
+    lengths: Sequence[LengthBucket]
+    gap_count: int
+    gap_bytes: int
+    gaps: Sequence[Gap]
+    over: str
+    bins: Sequence[Bin]
+    duration_s: float | None
+    length_bytes: int
+    mean_bytes: float
+    p50_bytes: int
+    p90_bytes: int
+    p99_bytes: int
+    p999_bytes: int
+    messages_per_s: float|None
+    bytes_per_s: float | None
+
+
+JSON_ROWS: Final = {"stats": StatisticsRow}
 
 
 def add_commands(commands: Commands) -> None:
@@ -50,7 +126,7 @@ def _stats(args: argparse.Namespace) -> int:
         return _stats_of_all(directory.recordings(), args, style)
     [statistics] = _count([directory.recording(args.recording_id)], args, width - _LABEL_WIDTH - 2)
     if args.json:
-        emit(statistics.to_dict(), args)
+        emit(StatisticsRow(**statistics.to_dict()), args)
     else:
         for line in picture(statistics, width, style):
             print(line)
@@ -60,7 +136,7 @@ def _stats(args: argparse.Namespace) -> int:
 def _stats_of_all(recordings: list[Recording], args: argparse.Namespace, style: chart.Style) -> int:
     found = _count(recordings, args, _SPARKLINE_WIDTH, skip_unreadable=True)
     if args.json:
-        emit((statistics.to_dict() for statistics in found), args)
+        emit((StatisticsRow(**statistics.to_dict()) for statistics in found), args)
     else:
         emit((_row(statistics, style) for statistics in found), args)
     is_whole = len(found) == len(recordings) and not any(s.gap_count for s in found)

@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
 from aerotape.tools._tool._common import add_recording_id, note_text, would
+
+if TYPE_CHECKING:
+    from aerotape.catalog.recovery.suspect_marks import SuspectNote
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedDamage:
+    """The damage of a recording that was accepted.
+
+    Attributes:
+        recording_id: recording id.
+        accepted: the notes that were accepted.
+        copies_deleted: folders of the quarantine that were deleted.
+        dry_run: whether nothing was changed.
+    """
+
+    recording_id: int
+    accepted: Sequence[SuspectNote]
+    copies_deleted: Sequence[str]
+    dry_run: bool
+
+
+JSON_ROWS: Final = {"accept-damage": AcceptedDamage}
 
 
 def add_commands(commands: Commands) -> None:
@@ -56,12 +81,12 @@ def _accept(args: argparse.Namespace) -> int:
                 remove_quarantine(directory, args.recording_id)
     deleted = copies if args.delete_copies else []
     if args.json:
-        row = {
-            "recording_id": args.recording_id,
-            "accepted": [dataclasses.asdict(note) for note in accepted],
-            "copies_deleted": [path.name for path in deleted],
-            "dry_run": args.dry_run,
-        }
+        row = AcceptedDamage(
+            recording_id=args.recording_id,
+            accepted=accepted,
+            copies_deleted=[path.name for path in deleted],
+            dry_run=args.dry_run,
+        )
         emit(row, args)
         return 0
     name = f"recording {args.recording_id}"

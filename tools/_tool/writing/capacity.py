@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import int64
 from aerotape.tools._cli.group import Commands, add_command
-from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.output import ABSENT, Absent, emit
 from aerotape.tools._tool._common import changing
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The length of the catalog file.
+
+    Attributes:
+        capacity_bytes: length of the catalog file, bytes.
+        dry_run: whether nothing was changed; not without BYTES.
+    """
+
+    capacity_bytes: int
+    dry_run: bool | Absent = ABSENT
+
+
+JSON_ROWS: Final = {"capacity": Capacity}
 
 
 def add_commands(commands: Commands) -> None:
@@ -43,7 +60,5 @@ def _capacity(args: argparse.Namespace) -> None:
             f"{MAX_CAPACITY_BYTES} bytes",
             "BYTES",
         )
-    row: dict[str, Any] = {"capacity_bytes": capacity_bytes}
-    if wanted is not None:
-        row["dry_run"] = args.dry_run
+    row = Capacity(capacity_bytes, ABSENT if wanted is None else args.dry_run)
     emit(row, args) if args.json else print(capacity_bytes)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
@@ -14,6 +16,35 @@ from aerotape.tools._tool._common import add_recording_id, changing, checksum
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.checksum import ChecksumOutcome
+    from aerotape.catalog.maintenance.verify import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksumRow:
+    """The checksums of a recording that were written.
+
+    Attributes:
+        recording_id: recording id.
+        descriptor_changed: whether the descriptor's checksum was written.
+        segments: number of segment files.
+        frames: number of frames.
+        frames_changed: frames whose checksum was written.
+        frames_wrong: frames of these that may be damaged.
+        problems: what is wrong.
+        dry_run: whether nothing was changed.
+    """
+
+    recording_id: int
+    descriptor_changed: bool
+    segments: int
+    frames: int
+    frames_changed: int
+    frames_wrong: int
+    problems: Sequence[Problem]
+    dry_run: bool
+
+
+JSON_ROWS: Final = {"checksum": ChecksumRow}
 
 
 def add_commands(commands: Commands) -> None:
@@ -57,7 +88,7 @@ def _checksum(args: argparse.Namespace) -> int:
             progress=lambda done: progress.update(done >> 20),
         )
     if args.json:
-        rows = ({**dataclasses.asdict(o), "dry_run": args.dry_run} for o in outcomes)
+        rows = (ChecksumRow(**dataclasses.asdict(o), dry_run=args.dry_run) for o in outcomes)
         emit(rows, args)
     else:
         verb = "would change" if args.dry_run else "changed"

@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.confirm import add_confirmation_option
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note
-from aerotape.tools._tool._common import add_recording_id, changing, confirm_change, would
+from aerotape.tools._tool._common import (
+    RetainedFile,
+    add_recording_id,
+    changing,
+    confirm_change,
+    would,
+)
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedFiles:
+    """The files that were deleted.
+
+    Attributes:
+        segment_files_deleted: names of the segment files deleted.
+        other_files_deleted: files and folders of recordings that are gone.
+        kept: files that were retained, and why.
+        dry_run: whether nothing was changed.
+    """
+
+    segment_files_deleted: Sequence[str]
+    other_files_deleted: Sequence[str]
+    kept: Sequence[RetainedFile]
+    dry_run: bool
+
+
+JSON_ROWS: Final = {"delete-orphaned-segments": DeletedFiles}
 
 
 def add_commands(commands: Commands) -> None:
@@ -58,9 +86,8 @@ def _delete_orphans(args: argparse.Namespace) -> int:
     names = [path.name for path in orphans.paths]
     others = [path.relative_to(args.directory).as_posix() for path in orphans.leftovers]
     if args.json:
-        kept = [{"segment_file": path.name, "reason": reason} for path, reason in orphans.kept]
-        row = {"segment_files_deleted": names, "other_files_deleted": others, "kept": kept}
-        emit({**row, "dry_run": args.dry_run}, args)
+        kept = [RetainedFile(path.name, reason) for path, reason in orphans.kept]
+        emit(DeletedFiles(names, others, kept, args.dry_run), args)
     else:
         for name in names + others:
             print(would(args, "deleted", "delete"), name)

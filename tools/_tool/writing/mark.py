@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import StorageError
 from aerotape.tools._cli.group import Commands, add_command
@@ -13,6 +14,26 @@ from aerotape.tools._tool._common import add_recording_id, changing, would
 if TYPE_CHECKING:
     from aerotape.catalog.layout import RecordingState
     from aerotape.catalog.recovery.suspect_marks import SuspectNote
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedState:
+    """The state of a recording.
+
+    Attributes:
+        recording_id: recording id.
+        state: VALID or INVALID.
+        changed: whether it was changed.
+        dry_run: whether nothing was changed.
+    """
+
+    recording_id: int
+    state: str
+    changed: bool
+    dry_run: bool
+
+
+JSON_ROWS: Final = {"mark-valid": ChangedState, "mark-invalid": ChangedState}
 
 
 def add_commands(commands: Commands) -> None:
@@ -56,9 +77,8 @@ def _change_state(
         changed = state != target
         if changed and not args.dry_run:
             catalog.change_state(args.recording_id, target)
-    row = {"recording_id": args.recording_id, "state": target.name, "changed": changed}
     if args.json:
-        emit({**row, "dry_run": args.dry_run}, args)
+        emit(ChangedState(args.recording_id, target.name, changed, args.dry_run), args)
     elif changed:
         before = "" if state in STATE_NAMES else f", was {state}, which is not a valid state"
         print(f"recording {args.recording_id} {would(args, 'is', 'be')} {target.name} now{before}")

@@ -3,11 +3,47 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
 from aerotape.tools._tool._common import would
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStep:
+    """A step from one version to the next.
+
+    Attributes:
+        version: the version after it.
+        segment_files_renamed: old and new name of each segment file.
+    """
+
+    version: str
+    segment_files_renamed: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A directory that was migrated.
+
+    Attributes:
+        mark_file_version: version of the mark file before.
+        catalog_version: version of the catalog before.
+        steps: what was changed for each version.
+        dry_run: whether nothing was changed.
+    """
+
+    mark_file_version: str
+    catalog_version: str
+    steps: Sequence[MigrationStep]
+    dry_run: bool
+
+
+JSON_ROWS: Final = {"migrate": Migration}
 
 
 def add_commands(commands: Commands) -> None:
@@ -35,20 +71,20 @@ def _migrate(args: argparse.Namespace) -> None:
         with unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS):
             done = migrate(args.directory)
     steps = [
-        {
-            "version": version_string(step.version),
-            "segment_files_renamed": [list(names) for names in step.renames],
-        }
+        MigrationStep(
+            version=version_string(step.version),
+            segment_files_renamed=[list(names) for names in step.renames],
+        )
         for step in done.steps
     ]
     mark_file_version = version_string(done.mark_file_version)
     if args.json:
-        row = {
-            "mark_file_version": mark_file_version,
-            "catalog_version": version_string(done.catalog_version),
-            "steps": steps,
-            "dry_run": args.dry_run,
-        }
+        row = Migration(
+            mark_file_version=mark_file_version,
+            catalog_version=version_string(done.catalog_version),
+            steps=steps,
+            dry_run=args.dry_run,
+        )
         emit(row, args)
         return
     if not done.steps:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
@@ -18,6 +19,78 @@ if TYPE_CHECKING:
     from aerotape.catalog.maintenance.repair_plan import RepairPlan
 
 _SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedDamage:
+    """Damage of a recording.
+
+    Attributes:
+        position: where it begins, bytes.
+        length: bytes that are damaged.
+        detail: the damage.
+    """
+
+    position: int
+    length: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedRange:
+    """Positions that were replaced by padding.
+
+    Attributes:
+        position: where they begin, bytes.
+        length: number of bytes.
+    """
+
+    position: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedRecording:
+    """The repair of a recording.
+
+    Attributes:
+        recording_id: recording id.
+        ok: whether it needed no repair.
+        repaired: whether it was repaired.
+        refused: why it cannot be repaired, empty if it can.
+        state: VALID or INVALID, afterwards.
+        stays_hidden: whether it stays invalid.
+        start_position_before: start position before, bytes.
+        start_position: start position, bytes.
+        stop_position_before: stop position before, bytes; -1 without one.
+        stop_position: stop position, bytes.
+        damages: what is damaged.
+        filled: positions that were filled with padding.
+        segment_files_moved: segment files moved into quarantine.
+        segment_files_made: segment files written.
+        quarantine: folder with copies of what was replaced.
+        dry_run: whether nothing was changed.
+    """
+
+    recording_id: int
+    ok: bool
+    repaired: bool
+    refused: str
+    state: str
+    stays_hidden: bool
+    start_position_before: int
+    start_position: int
+    stop_position_before: int
+    stop_position: int
+    damages: Sequence[RepairedDamage]
+    filled: Sequence[PaddedRange]
+    segment_files_moved: Sequence[str]
+    segment_files_made: Sequence[str]
+    quarantine: Path|None
+    dry_run: bool
+
+
+JSON_ROWS: Final = {"repair": RepairedRecording}
 
 
 def add_commands(commands: Commands) -> None:
@@ -75,28 +148,28 @@ def _repairs(
             yield plan, folder
 
 
-def _row(plan: RepairPlan, folder: Path | None, dry_run: bool) -> dict[str, Any]:
-    return {
-        "recording_id": plan.recording_id,
-        "ok": not plan.refused and not plan.is_needed,
-        "repaired": plan.is_needed and not dry_run,
-        "refused": plan.refused,
-        "state": plan.state.name,
-        "stays_hidden": plan.stays_hidden,
-        "start_position_before": plan.descriptor.start_position,
-        "start_position": plan.start_position,
-        "stop_position_before": plan.descriptor.stop_position,
-        "stop_position": plan.stop_position,
-        "damages": [
-            {"position": d.begin, "length": d.end - d.begin, "detail": d.detail}
+def _row(plan: RepairPlan, folder: Path | None, dry_run: bool) -> RepairedRecording:
+    return RepairedRecording(
+        recording_id=plan.recording_id,
+        ok=not plan.refused and not plan.is_needed,
+        repaired=plan.is_needed and not dry_run,
+        refused=plan.refused,
+        state=plan.state.name,
+        stays_hidden=plan.stays_hidden,
+        start_position_before=plan.descriptor.start_position,
+        start_position=plan.start_position,
+        stop_position_before=plan.descriptor.stop_position,
+        stop_position=plan.stop_position,
+        damages=[
+            RepairedDamage(d.begin, d.end - d.begin, d.detail)
             for d in plan.damages
         ],
-        "filled": [{"position": d.begin, "length": d.end - d.begin} for d in plan.filled],
-        "segment_files_moved": [path.name for path in plan.moved],
-        "segment_files_made": [plan.made.name] if plan.made else [],
-        "quarantine": folder,
-        "dry_run": dry_run,
-    }
+        filled=[PaddedRange(d.begin, d.end - d.begin) for d in plan.filled],
+        segment_files_moved=[path.name for path in plan.moved],
+        segment_files_made=[plan.made.name] if plan.made else [],
+        quarantine=folder,
+        dry_run=dry_run,
+    )
 
 
 def _print(plan: RepairPlan, folder: Path | None, args: argparse.Namespace) -> None:

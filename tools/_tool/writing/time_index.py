@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools._cli.group import Commands, add_command
@@ -13,6 +15,66 @@ from aerotape.tools._tool._common import add_recording_id, changing
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class TimeIndexRow:
+    """The time index of a recording.
+
+    Attributes:
+        recording_id: recording id.
+        source: where its points are from; null, as is all that follows, if it cannot be read.
+        points: number of points.
+        from_time: time of the first point, ISO 8601.
+        to_time: time of the last point, ISO 8601.
+        from_position: position of the first point, bytes.
+        to_position: position of the last point, bytes.
+    """
+
+    recording_id: int
+    source: str|None = None
+    points: int|None = None
+    from_time: str | None = None
+    to_time: str | None = None
+    from_position: int|None = None
+    to_position: int|None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimePoint:
+    """A point of a time index.
+
+    Attributes:
+        time: time, ISO 8601.
+        time_ns: time, epoch nanoseconds.
+        position: position in the stream, bytes.
+        estimate: whether the time is an estimate.
+    """
+
+    time: str
+    time_ns: int
+    position: int
+    estimate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltIndex:
+    """A time index that was rebuilt.
+
+    Attributes:
+        recording_id: recording id.
+        points_kept: points kept.
+        estimates: points estimated from times of files.
+        dry_run: whether nothing was changed.
+    """
+
+    recording_id: int
+    points_kept: int
+    estimates: int
+    dry_run: bool
+
+
+JSON_ROWS: Final = {"time-index": TimeIndexRow | TimePoint | RebuiltIndex}
 
 
 def add_commands(commands: Commands) -> None:
@@ -58,44 +120,45 @@ def _time_index(args: argparse.Namespace) -> None:
         emit((_summary(recording) for recording in recordings), args)
 
 
-def _points(recording: Recording) -> Iterable[dict[str, Any]]:
+def _points(recording: Recording) -> Iterable[TimePoint]:
     from aerotape.times import format_time
 
     index = recording.time_index
     if index.problem:
         note(f"warning: {index.problem}")
     for point in index.points:
-        yield {
-            "time": format_time(point.time_ns),
-            "time_ns": point.time_ns,
-            "position": point.position,
-            "estimate": point.is_estimate,
-        }
+        yield TimePoint(
+            time=format_time(point.time_ns),
+            time_ns=point.time_ns,
+            position=point.position,
+            estimate=point.is_estimate,
+        )
 
 
-def _summary(recording: Recording) -> dict[str, Any]:
+def _summary(recording: Recording) -> TimeIndexRow:
     from aerotape.times import format_time
 
-    row: dict[str, Any] = dict.fromkeys(
-        ("recording_id", "source", "points", "from_time", "to_time", "from_position", "to_position")
-    )
-    row["recording_id"] = recording.recording_id
     try:
         index = recording.time_index
     except (AerotapeError, OSError) as error:
         note(f"warning: recording {recording.recording_id}: {error}")
-        return row
-    row["source"], row["points"] = index.source, len(index.points)
-    if index.points:
-        first, last = index.points[0], index.points[-1]
-        row["from_time"], row["to_time"] = format_time(first.time_ns), format_time(last.time_ns)
-        row["from_position"], row["to_position"] = first.position, last.position
+        return TimeIndexRow(recording.recording_id)
     if index.problem:
         note(f"warning: recording {recording.recording_id}: {index.problem}")
-    return row
+    row = TimeIndexRow(recording.recording_id, index.source, len(index.points))
+    if not index.points:
+        return row
+    first, last = index.points[0], index.points[-1]
+    return dataclasses.replace(
+        row,
+        from_time=format_time(first.time_ns),
+        to_time=format_time(last.time_ns),
+        from_position=first.position,
+        to_position=last.position,
+    )
 
 
-def _rebuild(recordings: Iterable[Recording], *, dry_run: bool) -> Iterable[dict[str, Any]]:
+def _rebuild(recordings: Iterable[Recording], *, dry_run: bool) -> Iterable[RebuiltIndex]:
     from aerotape.catalog.time_index.rebuild import plan_rebuild, rebuild
 
     for recording in recordings:
@@ -108,9 +171,9 @@ def _rebuild(recordings: Iterable[Recording], *, dry_run: bool) -> Iterable[dict
             continue
         if plan.doubt:
             note(f"warning: recording {recording.recording_id} has no estimates: {plan.doubt}")
-        yield {
-            "recording_id": recording.recording_id,
-            "points_kept": plan.kept,
-            "estimates": plan.estimates,
-            "dry_run": dry_run,
-        }
+        yield RebuiltIndex(
+            recording_id=recording.recording_id,
+            points_kept=plan.kept,
+            estimates=plan.estimates,
+            dry_run=dry_run,
+        )

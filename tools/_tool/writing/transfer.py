@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.group import Commands, add_command
@@ -13,6 +14,49 @@ from aerotape.tools._tool._common import add_checksum_option, add_recording_id, 
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRecording:
+    """A recording in a file.
+
+    Attributes:
+        recording_id: recording id.
+        start_position: start position, bytes.
+        stop_position: position after its last byte.
+        length: bytes of the recording.
+        file: file written.
+        dry_run: whether nothing was changed.
+    """
+
+    recording_id: int
+    start_position: int
+    stop_position: int
+    length: int
+    file: Path
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRecording:
+    """A recording from a file.
+
+    Attributes:
+        recording_id: recording id.
+        start_position: start position, bytes.
+        stop_position: stop position, bytes.
+        length: bytes of the recording.
+        dry_run: whether nothing was changed.
+    """
+
+    recording_id: int
+    start_position: int
+    stop_position: int
+    length: int
+    dry_run: bool
+
+
+JSON_ROWS: Final = {"export": ExportedRecording, "import": ImportedRecording}
 
 
 def add_commands(commands: Commands) -> None:
@@ -58,9 +102,9 @@ def _export(args: argparse.Namespace) -> None:
             dry_run=args.dry_run,
             progress=lambda done, total: progress.update(done >> 20, total >> 20),
         )
-    row = {**_row(done), "file": args.file, "dry_run": args.dry_run}
+    row = ExportedRecording(**_row(done), file=args.file, dry_run=args.dry_run)
     verb = "would be" if args.dry_run else "are"
-    text = f"recording {done.recording_id}: {row['length']} bytes {verb} in {args.file}"
+    text = f"recording {done.recording_id}: {row.length} bytes {verb} in {args.file}"
     emit_line(row, text, args)
 
 
@@ -82,14 +126,14 @@ def _import(args: argparse.Namespace) -> None:
             dry_run=args.dry_run,
             progress=lambda done, total: progress.update(done >> 20, total >> 20),
         )
-    row = {**_row(done), "dry_run": args.dry_run}
+    row = ImportedRecording(**_row(done), dry_run=args.dry_run)
     verb = "would become" if args.dry_run else "is"
-    text = f"{args.file} {verb} recording {done.recording_id}: {row['length']} bytes"
+    text = f"{args.file} {verb} recording {done.recording_id}: {row.length} bytes"
     emit_line(row, text, args)
 
 
-def _row(descriptor: RecordingDescriptor) -> dict[str, Any]:
-    """Return the row of a recording that was exported or imported."""
+def _row(descriptor: RecordingDescriptor) -> dict[str, int]:
+    """Return the fields that `ExportedRecording` and `ImportedRecording` share."""
     return {
         "recording_id": descriptor.recording_id,
         "start_position": descriptor.start_position,

@@ -6,11 +6,12 @@ import argparse
 import dataclasses
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError, MarkFileError
 from aerotape.formatting import printable
@@ -27,9 +28,83 @@ from aerotape.tools._tool._common import (
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.archive_tool_marks import Marking
-    from aerotape.catalog.maintenance.verify import RecordingCheck
+    from aerotape.catalog.maintenance.verify import Problem, RecordingCheck
+    from aerotape.catalog.recovery.suspect_marks import SuspectNote
 
 _SHOWN_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRecording:
+    """The change of a recording's entry in the catalog.
+
+    Attributes:
+        state: VALID or INVALID, afterwards.
+        state_before: state before.
+        stop_position: stop position, bytes.
+        stop_position_before: stop position before, bytes; -1 without one.
+        bytes_behind: bytes in the file after the stop position.
+        reason: why it is INVALID, empty if it is not.
+        checksum_renewed: whether the descriptor's checksum was renewed.
+    """
+
+    state: str
+    state_before: str
+    stop_position: int
+    stop_position_before: int
+    bytes_behind: int
+    reason: str
+    checksum_renewed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedRecording:
+    """The check of a recording.
+
+    Attributes:
+        ok: whether nothing is wrong, and earlier damage is accepted.
+        recording_id: recording id.
+        state: VALID or INVALID.
+        active: whether it is being recorded.
+        start_position: start position, bytes.
+        stop_position: stop position, or the end of the last frame of a live recording, bytes.
+        segments: number of segment files.
+        frames: number of frames.
+        payload_bytes: bytes of payloads.
+        checksums: frames whose checksum was verified.
+        other_checksums: frames whose checksum of the other kind was verified.
+        unchecked_frames: data frames without the checksum that was to be verified.
+        payloads: whether payloads were checked: checked, partly checked or not checked.
+        bad_places: number of problems.
+        problems: what is wrong, the first thousand.
+        remarks: what else is to be known about the result.
+        notes: why it was marked as suspect.
+        marked: the marking that was made or is proposed, null if none.
+        dry_run: whether nothing was changed.
+    """
+
+    ok: bool
+    recording_id: int
+    state: str
+    active: bool
+    start_position: int
+    stop_position: int
+    segments: int
+    frames: int
+    payload_bytes: int
+    checksums: int
+    other_checksums: int
+    unchecked_frames: int
+    payloads: str
+    bad_places: int
+    problems: Sequence[Problem]
+    remarks: Sequence[str]
+    notes: Sequence[SuspectNote]
+    marked: MarkedRecording|None
+    dry_run: bool
+
+
+JSON_ROWS: Final = {"verify": VerifiedRecording}
 
 
 def add_commands(commands: Commands) -> None:
@@ -154,19 +229,26 @@ def _asks(args: argparse.Namespace, path: Path, offset: int) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> dict[str, Any]:
-    row = {"ok": check.ok, **dataclasses.asdict(check), "marked": None, "dry_run": dry_run}
-    if marked := markings.get(check.recording_id):
-        row["marked"] = {
-            "state": marked.state.name,
-            "state_before": marked.state_before.name,
-            "stop_position": marked.stop_position,
-            "stop_position_before": marked.stop_position_before,
-            "bytes_behind": 0 if marked.after_stop is None else marked.after_stop[1],
-            "reason": marked.reason,
-            "checksum_renewed": marked.renewed != "none",
-        }
-    return row
+def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> VerifiedRecording:
+    marked = markings.get(check.recording_id)
+    return VerifiedRecording(
+        ok=check.ok,
+        **dataclasses.asdict(check),
+        marked=None if marked is None else _marked(marked),
+        dry_run=dry_run,
+    )
+
+
+def _marked(marked: Marking) -> MarkedRecording:
+    return MarkedRecording(
+        state=marked.state.name,
+        state_before=marked.state_before.name,
+        stop_position=marked.stop_position,
+        stop_position_before=marked.stop_position_before,
+        bytes_behind=0 if marked.after_stop is None else marked.after_stop[1],
+        reason=marked.reason,
+        checksum_renewed=marked.renewed != "none",
+    )
 
 
 def _print_check(

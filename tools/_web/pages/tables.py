@@ -16,6 +16,7 @@ from aerotape.entity.topic import topics_of
 from aerotape.errors import AerotapeError
 from aerotape.formatting import utf8_text
 from aerotape.qualified_id import QualifiedId
+from aerotape.tools._cli.output import as_row
 from aerotape.tools._entity.read import event_text
 from aerotape.tools._ledger._common import info_row
 from aerotape.tools._web.observed import ObservedArchive, lag
@@ -109,7 +110,7 @@ def add_tables(
             id = QualifiedId(unsigned("scope", scope), unsigned("ledger", ledger))
             first = unsigned("entry", entry) if entry else None
             info, entries = session.run(lambda client: _entries(client, id, first))
-            facts = list(info_row(info).items())
+            facts = list(as_row(info_row(info)).items())
         except AerotapeError as error:
             problem = str(error)
         return page(

@@ -26,6 +26,7 @@ from aerotape.message import Message
 from aerotape.protocol import NULL_POSITION
 from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.times import parse_time
+from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools.messages._printing import decoded, message_row
 
@@ -369,7 +370,7 @@ def _row(
 ) -> dict[str, Any]:
     """Return the row of a message, which has `fields` if there is a schema."""
     shown, is_whole = _shown(message.payload, format, max_payload)
-    row = {**message_row(message), "payload": shown, "is_whole": is_whole}
+    row = {**as_row(message_row(message, shown)), "is_whole": is_whole}
     return row if schema is None else {**row, "fields": fields}
 
 

@@ -12,6 +12,7 @@ from aerotape.archive.retention.plan import RetentionPlan
 from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.retention.survey import Usage
 from aerotape.errors import ConfigurationError
+from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools.retain import plan_now, removal_row
 
@@ -52,7 +53,7 @@ def router(retention: Retention) -> APIRouter:
     def plan() -> dict[str, Any]:
         found = retention.plan()
         return {
-            "removals": [removal_row(each) for each in found.removals],
+            "removals": [as_row(removal_row(each)) for each in found.removals],
             "kept": [dataclasses.asdict(each) for each in found.retained],
         }
 
