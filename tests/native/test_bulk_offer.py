@@ -56,14 +56,14 @@ def test_a_wait_ends_when_all_messages_are_sent(
     """More messages than the term buffer can hold, to a subscriber that reads."""
     publication, subscription = streams
     numbers = [number % 10_000 for number in range(3, 9_000 + COUNT)]
-    sending = _native.Sending(publication, b"<", source, slices(*numbers))
+    bulk_offer = _native.BulkOffer(publication, b"<", source, slices(*numbers))
     read: list[bytes] = []
     reader = threading.Thread(target=lambda: read.extend(taken(subscription, len(numbers))))
     reader.start()
-    assert _native.Mailbox().wait([subscription], 60 * SECOND_NS, 0, [sending]) == []
+    assert _native.Mailbox().wait([subscription], 60 * SECOND_NS, 0, [bulk_offer]) == []
     reader.join()
-    assert sending.sent == len(numbers)
-    assert sending.result == publication.position
+    assert bulk_offer.sent == len(numbers)
+    assert bulk_offer.result == publication.position
     assert read == bodies(*numbers)
     source.close()
 
@@ -73,11 +73,11 @@ def test_events_end_the_wait(
 ) -> None:
     """Events have priority over messages that are not sent yet."""
     publication, _ = streams
-    sending = _native.Sending(publication, b"<", source, slices(*range(5_000)))
+    bulk_offer = _native.BulkOffer(publication, b"<", source, slices(*range(5_000)))
     mailbox = _native.Mailbox()
     mailbox.wake()
-    assert mailbox.wait([], 60 * SECOND_NS, 10, [sending]) == []
-    assert 0 < sending.sent < 5_000
+    assert mailbox.wait([], 60 * SECOND_NS, 10, [bulk_offer]) == []
+    assert 0 < bulk_offer.sent < 5_000
 
 
 def test_the_last_message_does_not_end_the_wait(
@@ -86,14 +86,14 @@ def test_the_last_message_does_not_end_the_wait(
     """No message follows it; one that cannot be sent does end the wait."""
     publication, subscription = streams
     mailbox = _native.Mailbox()
-    sending = _native.Sending(publication, b"<", source, slices(5, 6), is_last=True)
+    bulk_offer = _native.BulkOffer(publication, b"<", source, slices(5, 6), is_last=True)
     timer = threading.Timer(0.3, mailbox.wake)
     timer.start()
-    assert mailbox.wait([subscription], 60 * SECOND_NS, 0, [sending]) == []
+    assert mailbox.wait([subscription], 60 * SECOND_NS, 0, [bulk_offer]) == []
     assert timer.finished.is_set()
-    assert (sending.sent, taken(subscription, 2)) == (2, bodies(5, 6))
+    assert (bulk_offer.sent, taken(subscription, 2)) == (2, bodies(5, 6))
     publication.close()
-    late = _native.Sending(publication, b"<", source, slices(7), is_last=True)
+    late = _native.BulkOffer(publication, b"<", source, slices(7), is_last=True)
     assert mailbox.wait([subscription], 60 * SECOND_NS, 0, [late]) == []
     assert (late.sent, late.result) == (0, CLOSED)
 
@@ -107,10 +107,10 @@ def test_a_message_that_cannot_be_sent_ends_the_wait(
     mailbox = _native.Mailbox()
 
     def outcome(places: array[int]) -> tuple[int, int, str | None]:
-        sending = _native.Sending(publication, b"<", source, places)
-        assert mailbox.wait([], 60 * SECOND_NS, 10, [sending]) == []
-        assert sending.is_over
-        return sending.sent, sending.result, sending.failure
+        bulk_offer = _native.BulkOffer(publication, b"<", source, places)
+        assert mailbox.wait([], 60 * SECOND_NS, 10, [bulk_offer]) == []
+        assert bulk_offer.is_over
+        return bulk_offer.sent, bulk_offer.result, bulk_offer.failure
 
     assert publication.max_message_length < 9_000
     assert outcome(array("q", [0, 4, 0, 9_000])) == (1, 0, None)
@@ -124,10 +124,10 @@ def test_messages_are_offered_without_a_wait(
 ) -> None:
     """From a copy: the source may be closed meanwhile, and the start of a slice can be skipped."""
     publication, subscription = streams
-    sending = _native.Sending(publication, b"<", source, slices(5, 6), skip=1)
+    bulk_offer = _native.BulkOffer(publication, b"<", source, slices(5, 6), skip=1)
     source.close()
-    assert sending.offer() == sending.sent == 2
-    assert sending.is_over
+    assert bulk_offer.offer() == bulk_offer.sent == 2
+    assert bulk_offer.is_over
     assert taken(subscription, 2) == [b"<" + body[2:] for body in bodies(5, 6)]
 
 
@@ -142,4 +142,4 @@ def test_a_slice_outside_of_its_buffer_is_refused(
     """Invalid slices are an error before the first message is sent."""
     places = array("q", [0, 5, *place])
     with pytest.raises(ValueError, match="not an offset and length within 40000 bytes"):
-        _native.Sending(streams[0], b"", source, places, skip=5)
+        _native.BulkOffer(streams[0], b"", source, places, skip=5)

@@ -46,7 +46,7 @@ class WorkerOptions:
 
 
 @dataclass(slots=True)
-class TimeIndexTask:
+class TimeIndexArguments:
     """The file of times and positions of a recording.
 
     Attributes:
@@ -64,7 +64,7 @@ class TimeIndexTask:
 
 
 @dataclass(slots=True)
-class RecordingTask:
+class RecordArguments:
     """The arguments of `SessionWorker.record`.
 
     Attributes:
@@ -82,13 +82,13 @@ class RecordingTask:
     start_position: int
     segment_length: int
     events: tuple[bytes, bytes, bytes] | None = None
-    time_index: TimeIndexTask | None = None
+    time_index: TimeIndexArguments | None = None
     durability: Literal["pd", "vd"] | None = None
     confirmed_counter: Counter | None = None
 
 
 @dataclass(slots=True)
-class ReplayTask:
+class ReplayArguments:
     """The arguments of `SessionWorker.replay`.
 
     Attributes:
