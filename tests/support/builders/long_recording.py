@@ -1,4 +1,4 @@
-"""Write long recordings without an archive, for benchmarks of readers.
+"""Write long recordings without an archive.
 
 All messages have the same length and differ in some bytes, which number them within a term. A term
 is built once, and reused with other term ids.
@@ -25,26 +25,16 @@ from aerotape.frame_header import (
     FrameHeader,
     align_frame,
 )
-from aerotape.tools._bench.measurement import MTU_LENGTH
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
 
+MTU_LENGTH: Final = 65_504
 TERM_LENGTH: Final = 16 << 20
 SEGMENT_LENGTH: Final = 128 << 20
 _STREAM_ID: Final = 1001
 _SESSION_ID: Final = 1
 _NUMBER_BYTES: Final = 4
-
-
-def frame_bytes(message_bytes: int) -> int:
-    """Return the length of a message in a segment file, with header and alignment."""
-    return align_frame(HEADER_LENGTH + message_bytes)
-
-
-def counting_payload(length: int) -> bytes:
-    """Return ascending bytes as the payload of a message."""
-    return bytes(number & 0xFF for number in range(length))
 
 
 def write_recording(
@@ -101,7 +91,7 @@ def _term(
 ) -> tuple[bytearray, int, int]:
     """Build a term; return it, the bytes from frame to frame, and the messages in it."""
     length = HEADER_LENGTH + len(payloads[0])
-    stride = frame_bytes(len(payloads[0]))
+    stride = align_frame(length)
     count = TERM_LENGTH // stride
     header = _header(length, TYPE_DATA, 0)
     frames = [(header + payload).ljust(stride, b"\0") for payload in payloads]

@@ -1,7 +1,7 @@
-"""Measure recording and replaying over IPC, with an archive, a media driver and a publisher.
+"""A temporary archive whose recording, replaying and scanning is measured.
 
-All are threads of this process. The publisher and the subscriber of a replay are native loops;
-only measurements with Python in their name run Python code for each message.
+Archive, media driver, publisher and subscriber are threads of this process. The publisher and the
+subscriber are native loops: no Python code runs for each message.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 from array import array
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape import _native
@@ -20,13 +21,11 @@ from aerotape.clients import ArchiveClient, connect
 from aerotape.context import Closing
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
+from aerotape.frame_header import HEADER_LENGTH, align_frame
 from aerotape.protocol import NULL_POSITION
-from aerotape.tools._bench.measurement import Load
-from aerotape.tools._bench.written import counting_payload, frame_bytes
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
-    from aerotape.tools._bench.workspace import Workspace
 
 CHANNEL: Final = "aeron:ipc?term-length=16m"
 _STREAM_ID: Final = 1001
@@ -38,14 +37,46 @@ _FRAGMENTS: Final = 1 << 16
 _T = TypeVar("_T")
 
 
-class LiveArchive(Closing):
-    """An archive that records streams of a fixed number of messages, one after the other."""
+def frame_bytes(message_bytes: int) -> int:
+    """Return the length of a message of one frame in a segment file, header and alignment too."""
+    return align_frame(HEADER_LENGTH + message_bytes)
 
-    def __init__(self, place: Workspace, load: Load, checksum: ChecksumName = "none") -> None:
-        """Start the archive."""
-        self.messages = max(1, load.length // frame_bytes(load.message_bytes))
+
+def counting_payload(length: int) -> bytes:
+    """Return ascending bytes as the payload of a message."""
+    return bytes(number & 0xFF for number in range(length))
+
+
+class LiveArchive(Closing):
+    """An archive that records streams of a fixed number of messages, one after the other.
+
+    Attributes:
+        folder: its directory.
+        messages: the number of messages.
+        recorded_length: bytes of the last recording.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        aeron_dir: Path,
+        length: int,
+        message_bytes: int,
+        checksum: ChecksumName = "none",
+    ) -> None:
+        """Start the archive and its media driver.
+
+        Args:
+            folder: the archive directory, which is created.
+            aeron_dir: the media driver's directory.
+            length: least length of a recording, bytes.
+            message_bytes: length of each message, bytes.
+            checksum: the checksum of recorded frames.
+        """
+        self.folder = folder
+        self.messages = max(1, length // frame_bytes(message_bytes))
         self.recorded_length = 0
-        self._payload = counting_payload(load.message_bytes)
+        self._payload = counting_payload(message_bytes)
         self._recording_id: int | None = None
         properties: dict[str, object] = {
             "aeron.dir.delete.on.start": True,
@@ -57,10 +88,9 @@ class LiveArchive(Closing):
             "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
             "aeron.archive.record.checksum": checksum,
         }
-        self.folder = place.folder / f"live-{checksum}"
         with ExitStack() as stack:
             archive = stack.enter_context(
-                Archive.launch(self.folder, place.aeron_dir, properties=properties)
+                Archive.launch(folder, aeron_dir, properties=properties)
             )
             self._aeron = stack.enter_context(Aeron(archive.aeron_dir))
             self._client = stack.enter_context(
@@ -108,14 +138,16 @@ class LiveArchive(Closing):
         """Replay the last recording to a subscriber that skips the data; return the seconds."""
         return replay_seconds(self._aeron, self._client, self._recorded(), self.recorded_length)
 
-    def replay_into_python(self) -> float:
-        """Replay the last recording to the Python client by message; return the seconds."""
+    def scan(self) -> float:
+        """Read the last recording into Arrow on one processor; return the seconds."""
+        from aerotape.replay.offline.directory import open_directory
+
+        recording = open_directory(self.folder).recording(self._recorded())
         begin = time.perf_counter()
-        with self._client.replay(self._recorded()) as messages:
-            count = sum(1 for _ in messages)
+        count = sum(batch.num_rows for batch in recording.to_batches())
         seconds = time.perf_counter() - begin
         if count != self.messages:
-            raise AerotapeError(f"a replay had {count} messages, expected {self.messages}")
+            raise AerotapeError(f"scan found {count} messages, expected {self.messages}")
         return seconds
 
     def _recorded(self) -> int:
