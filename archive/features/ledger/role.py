@@ -107,7 +107,7 @@ class Role:
     @staticmethod
     def _check_no_mirrors(metadata: LedgerMetadata) -> None:
         if metadata.mirrors:
-            raise fenced(metadata.ledger, metadata.replica.promised)
+            raise fenced(metadata.ledger, metadata.member_record.promised)
 
     # ---- steps of a follower ------------------------------------------------------------------
 

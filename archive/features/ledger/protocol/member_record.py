@@ -34,7 +34,7 @@ class MirrorStep(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class MemberRecord:
     """The state of the protocol in one member.
 
     Attributes:
@@ -70,14 +70,14 @@ class Replica:
         """The members of the newest group without this one."""
         return tuple(each for each in self.groups[-1] if each != self.own) if self.groups else ()
 
-    def named(self, own: str) -> Replica:
+    def named(self, own: str) -> MemberRecord:
         """Return it with the name of this member, which its creator did not know."""
         if self.own:
             return self
         groups = tuple(tuple(each or own for each in group) for group in self.groups)
         return replace(self, own=own, groups=groups)
 
-    def follow(self, leader: Replica) -> Replica:
+    def follow(self, leader: MemberRecord) -> MemberRecord:
         """Return the state that this member stores before it copies the log of its leader."""
         return replace(
             self,
@@ -98,7 +98,7 @@ class Replica:
         begun = max((each for each, at in self.history if at <= end), default=NO_EPOCH)
         return min(self.adopted, begun)
 
-    def cut(self, end: int) -> Replica:
+    def cut(self, end: int) -> MemberRecord:
         """Return what a member stores whose log goes on from a position with that of another one.
 
         The epochs that it has lost do not return with the entries: that the ledger was closed in
@@ -106,7 +106,7 @@ class Replica:
         """
         return replace(self, adopted=self.epoch_at(end), is_decided=False)
 
-    def create(self) -> Replica:
+    def create(self) -> MemberRecord:
         """Return the state of a member of a new ledger, from that of its creator."""
         return replace(
             NOT_REPLICATED,
@@ -116,7 +116,7 @@ class Replica:
             promised=self.promised,
         )
 
-    def join(self) -> Replica:
+    def join(self) -> MemberRecord:
         """Return the state of a member that does not know the ledger, while others do.
 
         It may have known it: its directory may have been lost.
@@ -131,17 +131,17 @@ class Replica:
         return json.dumps({k: v for k, v in asdict(self).items() if v != default[k]})
 
     @classmethod
-    def decode(cls, text: str | None) -> Replica:
+    def decode(cls, text: str | None) -> MemberRecord:
         """Return the state that was encoded (CodecError: it is none)."""
         try:
             return cls._decode(text or "{}")
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
             raise CodecError(
-                f"not the JSON of a replica: {error}: {(text or '')[:_SHOWN]!r}"
+                f"not the JSON of a member_record: {error}: {(text or '')[:_SHOWN]!r}"
             ) from error
 
     @classmethod
-    def _decode(cls, text: str) -> Replica:
+    def _decode(cls, text: str) -> MemberRecord:
         import json
 
         found = json.loads(text)
@@ -155,14 +155,14 @@ class Replica:
             found["groups"] = tuple(map(_group, found["groups"]))
         if "history" in found:
             found["history"] = tuple((_epoch(epoch), int(at)) for epoch, at in found["history"])
-        replica = cls(**found)
-        _group((replica.own, replica.boot))
-        return replica
+        member_record = cls(**found)
+        _group((member_record.own, member_record.boot))
+        return member_record
 
 
-NOT_REPLICATED: Final = Replica()
+NOT_REPLICATED: Final = MemberRecord()
 """Of a ledger that only this archive stores."""
-UNKNOWN: Final = Replica(forgets=True)
+UNKNOWN: Final = MemberRecord(forgets=True)
 """Of a ledger that an archive does not know: it may have known it, and lost its directory."""
 
 
@@ -183,7 +183,7 @@ class MemberState:
     """The reply of a member to another one.
 
     Attributes:
-        replica: what it stores; `own` is the channel by which it was asked.
+        member_record: what it stores; `own` is the channel by which it was asked.
         end: the end of its log, bytes.
         is_closed: whether the ledger is closed there.
         is_recording: whether its log grows: it leads, or follows a leader.
@@ -191,7 +191,7 @@ class MemberState:
         recording_id: of the ledger there.
     """
 
-    replica: Replica
+    member_record: MemberRecord
     end: int
     is_closed: bool = False
     is_recording: bool = False
@@ -206,14 +206,14 @@ class MemberState:
     @property
     def has_decided_end(self) -> bool:
         """Whether the log has the end that a quorum has decided."""
-        return self.is_closed and self.replica.is_decided and not self.replica.forgets
+        return self.is_closed and self.member_record.is_decided and not self.member_record.forgets
 
     @property
     def epoch(self) -> Epoch:
         """The epoch of the last leader all of whose log it has had, and still has."""
-        return self.replica.epoch_at(self.end)
+        return self.member_record.epoch_at(self.end)
 
     @property
     def is_blank(self) -> bool:
         """Whether the member knows nothing of the ledger: it is new, or has lost its directory."""
-        return self.replica.forgets and self.replica.adopted == NO_EPOCH
+        return self.member_record.forgets and self.member_record.adopted == NO_EPOCH

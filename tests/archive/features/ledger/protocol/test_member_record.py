@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from aerotape.archive.features.ledger.protocol.logs import kept_end, stays_closed
-from aerotape.archive.features.ledger.protocol.replica import NO_EPOCH, MemberState, Replica
+from aerotape.archive.features.ledger.protocol.member_record import (
+    NO_EPOCH,
+    MemberRecord,
+    MemberState,
+)
 
 FIRST, SECOND, THIRD = (1, "a"), (2, "b"), (3, "c")
 HISTORY = ((FIRST, 0), (SECOND, 30), (THIRD, 60))
 
 
 def log(end: int, *, is_closed: bool = False, **changes: object) -> MemberState:
-    replica = Replica(own="a", adopted=THIRD, promised=THIRD, history=HISTORY)
-    return MemberState(Replica(**{**_fields(replica), **changes}), end, is_closed)  # type: ignore[arg-type]
+    member_record = MemberRecord(own="a", adopted=THIRD, promised=THIRD, history=HISTORY)
+    return MemberState(MemberRecord(**{**_fields(member_record), **changes}), end, is_closed)  # type: ignore[arg-type]
 
 
-def _fields(replica: Replica) -> dict[str, object]:
-    return {each: getattr(replica, each) for each in Replica.__dataclass_fields__}
+def _fields(member_record: MemberRecord) -> dict[str, object]:
+    return {each: getattr(member_record, each) for each in MemberRecord.__dataclass_fields__}
 
 
 def test_a_log_that_was_cut_has_lost_its_last_epochs() -> None:
@@ -38,7 +42,7 @@ def test_a_decided_end_wins() -> None:
 
 def test_an_archive_that_does_not_know_a_ledger_is_blank() -> None:
     """Unlike one by which it was created, and one that has had a log."""
-    sent = Replica(own="b", groups=(("a", "b"),), promised=SECOND, history=HISTORY)
+    sent = MemberRecord(own="b", groups=(("a", "b"),), promised=SECOND, history=HISTORY)
     assert MemberState(sent.join(), 0).is_blank
     assert not MemberState(sent.create(), 0).is_blank
     assert not log(90, forgets=True).is_blank
