@@ -156,7 +156,7 @@ def _check_same(directory: Path, header: MarkFileHeader, client: ArchiveClient) 
 def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
     from aerotape.archive.retention.offline import carry_out
     from aerotape.archive.retention.survey import Usage
-    from aerotape.tools._tool._common import changing
+    from aerotape.tools._archive_tool._common import changing
 
     directory: Path = args.directory
 

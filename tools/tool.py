@@ -16,7 +16,7 @@ from aerotape.errors import StorageError
 from aerotape.tools._cli import group
 from aerotape.url_path import UrlPath
 
-FOLDER: Final = "_tool"
+FOLDER: Final = "_archive_tool"
 # The modules of the commands, in the order of the help.
 MODULES: Final = {
     "describe": "read_only.describe",

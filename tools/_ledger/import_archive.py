@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
+from aerotape.tools._archive_tool._common import add_checksum_option
 from aerotape.tools._cli.arguments import channel, identity, uint64
 from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit_line, note
 from aerotape.tools._ledger._common import LedgerId, add_ledger_command, id_row
-from aerotape.tools._tool._common import add_checksum_option
 
 if TYPE_CHECKING:
     from aerotape.catalog.scopes.importing import RecordingImport

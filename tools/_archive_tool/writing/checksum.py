@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.formatting import printable
+from aerotape.tools._archive_tool._common import add_recording_id, changing, checksum
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit
-from aerotape.tools._tool._common import add_recording_id, changing, checksum
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.checksum import ChecksumOutcome

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.formatting import printable
-from aerotape.tools._cli.confirm import add_confirmation_option
-from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
-from aerotape.tools._cli.group import Commands, add_command
-from aerotape.tools._cli.output import emit, note
-from aerotape.tools._tool._common import (
+from aerotape.tools._archive_tool._common import (
     RetainedFile,
     add_recording_id,
     changing,
     confirm_change,
     would,
 )
+from aerotape.tools._cli.confirm import add_confirmation_option
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
+from aerotape.tools._cli.group import Commands, add_command
+from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError, MarkFileError
 from aerotape.formatting import printable
-from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE
-from aerotape.tools._cli.group import Commands, add_command
-from aerotape.tools._cli.output import Progress, emit, note
-from aerotape.tools._cli.times import add_time_options, positions, time_range
-from aerotape.tools._tool._common import (
+from aerotape.tools._archive_tool._common import (
     add_checksum_option,
     add_recording_id,
     note_text,
     some_ids,
 )
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE
+from aerotape.tools._cli.group import Commands, add_command
+from aerotape.tools._cli.output import Progress, emit, note
+from aerotape.tools._cli.times import add_time_options, positions, time_range
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.archive_tool_marks import Marking

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from aerotape.errors import ConfigurationError
+from aerotape.tools._archive_tool._common import changing
 from aerotape.tools._cli.arguments import int64
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import ABSENT, Absent, emit
-from aerotape.tools._tool._common import changing
 
 
 @dataclass(frozen=True, slots=True)

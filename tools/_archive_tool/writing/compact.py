@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from aerotape.formatting import printable
+from aerotape.tools._archive_tool._common import (
+    RetainedFile,
+    changing,
+    confirm_change,
+    some_ids,
+    would,
+)
 from aerotape.tools._cli.confirm import add_confirmation_option
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line, note
-from aerotape.tools._tool._common import RetainedFile, changing, confirm_change, some_ids, would
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.formatting import printable
+from aerotape.tools._archive_tool._common import add_recording_id
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit
-from aerotape.tools._tool._common import add_recording_id
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.diff import Difference

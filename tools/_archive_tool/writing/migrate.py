@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from aerotape.tools._archive_tool._common import would
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
-from aerotape.tools._tool._common import would
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._archive_tool._common import add_recording_id, changing
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note
-from aerotape.tools._tool._common import add_recording_id, changing
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording

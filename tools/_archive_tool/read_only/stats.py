@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import bytes_text, count_text, printable
+from aerotape.tools._archive_tool._common import add_recording_id
 from aerotape.tools._cli import chart
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.tools._cli.statistics import add_statistics_options, compute_statistics
-from aerotape.tools._tool._common import add_recording_id
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording

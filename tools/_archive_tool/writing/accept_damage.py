@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.formatting import printable
+from aerotape.tools._archive_tool._common import add_recording_id, note_text, would
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
-from aerotape.tools._tool._common import add_recording_id, note_text, would
 
 if TYPE_CHECKING:
     from aerotape.catalog.recovery.suspect_marks import SuspectNote

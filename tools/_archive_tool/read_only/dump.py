@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.frame_header import BEGIN_FLAG, END_FLAG, TYPE_DATA, TYPE_PADDING, UNFRAGMENTED
+from aerotape.tools._archive_tool.read_only.describe import for_people, recording_row
 from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note, print_section
 from aerotape.tools._cli.times import add_time_options, positions, time_range
-from aerotape.tools._tool.read_only.describe import for_people, recording_row
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.dump import Frame

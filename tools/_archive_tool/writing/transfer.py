@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from aerotape.tools._archive_tool._common import add_checksum_option, add_recording_id, changing
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit_line, note
-from aerotape.tools._tool._common import add_checksum_option, add_recording_id, changing
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor

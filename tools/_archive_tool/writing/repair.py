@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.formatting import printable
+from aerotape.tools._archive_tool._common import add_checksum_option, add_recording_id, changing
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit
-from aerotape.tools._tool._common import add_checksum_option, add_recording_id, changing
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import MarkFileError
 from aerotape.times import datetime_of_ms
+from aerotape.tools._archive_tool._common import add_recording_id, note_text
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import as_row, emit, note, print_section
-from aerotape.tools._tool._common import add_recording_id, note_text
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog

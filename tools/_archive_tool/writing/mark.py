@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import StorageError
+from aerotape.tools._archive_tool._common import add_recording_id, changing, would
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
-from aerotape.tools._tool._common import add_recording_id, changing, would
 
 if TYPE_CHECKING:
     from aerotape.catalog.layout import RecordingState
