@@ -74,7 +74,7 @@ class Settings:
                 )
 
     def _own_prefixes(self) -> set[str]:
-        """Return how variables of this package's properties begin, without its other variables."""
+        """The prefixes of the variables for this package's properties."""
         return {
             variable(".".join(name.split(".")[:2])) + "_"
             for name in self._properties

@@ -214,7 +214,7 @@ def _hints(record: type) -> dict[str, Any]:
 
 
 def _imported(record: type, name: str) -> Any:
-    """Return what the modules of a class and its bases import as `name`, at any level."""
+    """The object that the module of a class or of its bases imports as `name`, at any level."""
     for each in record.__mro__:
         for node in ast.walk(ast.parse(inspect.getsource(sys.modules[each.__module__]))):
             if isinstance(node, ast.ImportFrom) and name in {part.name for part in node.names}:

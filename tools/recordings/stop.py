@@ -14,7 +14,7 @@ from aerotape.tools._cli.output import ABSENT, Absent, emit
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What is not recorded any more.
+    """The channel, subscription or recording that was stopped.
 
     Attributes:
         stopped: channel, subscription or recording.

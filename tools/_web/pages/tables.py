@@ -292,7 +292,7 @@ def _topic(name: str) -> tuple[Link]:
 
 
 def _mirrors(info: LedgerInfo) -> str:
-    """Return how many mirrors are connected, of how many; "" without mirrors."""
+    """The number of connected mirrors, and of all; "" without mirrors."""
     if not info.mirrors:
         return ""
     if not info.members:

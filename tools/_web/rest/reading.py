@@ -73,7 +73,7 @@ def fields_text(fields: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search has found.
+    """The result of a search.
 
     Attributes:
         messages: the rows of messages, as of `Reading.messages`.
@@ -117,7 +117,7 @@ class Reading:
         return row_of(snapshot, snapshot.positions(), descriptor)
 
     def damage(self, recording_id: int) -> list[SuspectNote]:
-        """Return why a recording is marked as suspect, and what the last verification found.
+        """The reasons for the suspect mark of a recording, and those of the last verification.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -143,7 +143,7 @@ class Reading:
                 }
 
     def removal(self, recording_id: int, action: Removal, position: int | None) -> dict[str, int]:
-        """Return what an action would delete: bytes of the recording, and segment files.
+        """The bytes of a recording and the number of segment files that an action would delete.
 
         Args:
             recording_id: the recording.
@@ -379,7 +379,7 @@ def _position_from(recording: Recording, from_time: str) -> int:
 
 
 def _begin_of_newest(recording: Recording, begin: int, end: int, count: int) -> int:
-    """Return where the last messages that begin in a range begin; its end if there are none."""
+    """The position of the first of the last messages that begin in a range; else its end."""
     if begin >= end:
         return end
     first = next(recording.messages(begin, end, last=count), None)
@@ -403,7 +403,7 @@ def listed(
     after: int | None,
     limit: int,
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many recordings match, and a page of them: those after a recording id."""
+    """The number of recordings that match, and a page of them, after a recording id."""
     positions = snapshot.positions()
     found = [
         each

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Connecting:
-    """How this archive connects to mirrors, and they to it.
+    """The connections between this archive and its mirrors.
 
     Attributes:
         opening: returns the task that connects to a mirror.
@@ -59,7 +59,7 @@ class Connecting:
 
 @dataclass(slots=True)
 class Goal:
-    """What a leader wants of all mirrors of a ledger.
+    """The state that a leader requests from all mirrors of a ledger.
 
     Attributes:
         end_position: the end of its recording, bytes, once that has stopped; else NULL_POSITION.
@@ -193,7 +193,6 @@ class Leading(Role):
         self.disconnect()
 
     def _add(self, channel: str) -> None:
-        """Add a mirror."""
         link = self._link(channel)
         self.links.append(link)
         self.leadership.reports[channel] = link.report

@@ -67,7 +67,6 @@ class Members:
     """The other archives that store ledgers, by their control channels."""
 
     def __init__(self, opening: Opening) -> None:
-        """Create it, without connections."""
         self._opening = opening
 
     def ask(self, metadata: LedgerMetadata, step: MirrorStep, members: Iterable[str]) -> Asking:

@@ -99,7 +99,7 @@ class MemberRecord:
         return min(self.adopted, begun)
 
     def cut(self, end: int) -> MemberRecord:
-        """Return what a member stores whose log goes on from a position with that of another one.
+        """The record of a member whose log continues from a position with that of another one.
 
         The epochs that it has lost do not return with the entries: that the ledger was closed in
         them does not either.
