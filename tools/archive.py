@@ -44,7 +44,7 @@ class ReadyArchive:
         archive_id: archive id.
         archive_dir: archive directory.
         aeron_dir: the media driver's directory.
-        control_channel: control channel, null if there is only the local one.
+        control_channel: control channel of remote clients, empty if it is disabled.
         control_stream_id: control stream id.
         local_control_channel: local control channel.
         local_control_stream_id: local control stream id.
@@ -54,7 +54,7 @@ class ReadyArchive:
     archive_id: int
     archive_dir: Path
     aeron_dir: str
-    control_channel: str|None
+    control_channel: str
     control_stream_id: int
     local_control_channel: str
     local_control_stream_id: int

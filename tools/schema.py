@@ -59,13 +59,13 @@ class SchemaField:
     id: int | Absent = ABSENT
     offset: int
     since_version: int
-    presence: str|None
+    presence: str | None
     type: str
     size: int
     members: Sequence[SchemaField] | Absent = ABSENT
     primitive_type: str | Absent = ABSENT
     constant: int | float | str | Absent | None = ABSENT
-    values: Mapping[str, int|float|str|None] | Absent = ABSENT
+    values: Mapping[str, int | float | str | None] | Absent = ABSENT
     choices: Mapping[str, int] | Absent = ABSENT
     length: int | Absent = ABSENT
     character_encoding: str | Absent | None = ABSENT
@@ -133,7 +133,7 @@ class SchemaRow:
 
     package: str
     id: int
-    version: str|int
+    version: str | int
     messages: Sequence[SchemaMessage]
 
 

@@ -24,7 +24,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, Union
 
@@ -113,6 +113,7 @@ def page() -> str:
         parts = [_link(each) if each in below else _described(each) for each in classes]
         sections.append(f"### `{name}`\n\n" + "\nor\n\n".join(parts))
     records = sorted(below - {dict}, key=lambda each: each.__name__)
+    _check_names(records)
     return _PAGE.format(
         commands="\n".join(sections),
         records="\n".join(f"### {each.__name__}\n\n{_described(each)}" for each in records),
@@ -144,9 +145,14 @@ def _inner(classes: Iterable[tuple[type, ...]]) -> set[type]:
             new = set(_records_in(kind)) - found
             found |= new
             left += new
-    names = [each.__name__ for each in found]
-    assert len(names) == len(set(names)), names
+    _check_names(found)
     return found
+
+
+def _check_names(records: Collection[type]) -> None:
+    """Refuse records of the same name, by which others refer to them."""
+    names = [each.__name__ for each in records]
+    assert len(names) == len(set(names)), sorted(names)
 
 
 def _records_in(kind: Any) -> Iterator[type]:
@@ -198,7 +204,7 @@ def _meanings(record: type) -> dict[str, str]:
     for each in reversed(record.__mro__):
         _, _, attributes = inspect.cleandoc(each.__doc__ or "").partition("Attributes:\n")
         for name, text in _ATTRIBUTE.findall(attributes):
-            found[name] = " ".join(text.split()).removesuffix(".")
+            found[name] = " ".join(text.split()).removesuffix(".").replace("None", "null")
     return found
 
 

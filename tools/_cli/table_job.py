@@ -96,7 +96,7 @@ class PlannedRecording:
     action: str
     ranges: Sequence[str]
     recording_bytes: int
-    reason: str|None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class TableReport(TableTotals):
     """
 
     elapsed_s: float
-    recordings: Sequence[RecordingReport|ImportedReport]
+    recordings: Sequence[RecordingReport | ImportedReport]
 
 
 JSON_ROWS: Final = {

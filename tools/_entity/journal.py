@@ -29,7 +29,7 @@ class LastEvent:
 
     topic: str
     key: str
-    seq_nr: int|None
+    seq_nr: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class ListedEntity:
     seq_nr: int
     deleted_to: int | None
     updated_ms: int
-    expires_ms: int|None
+    expires_ms: int | None
 
 
 JSON_ROWS: Final = {"list": RecordedTopic | StoredTopic | ListedEntity}

@@ -33,8 +33,8 @@ class EventRow:
         timestamp_ms: time, epoch milliseconds.
         partition: partition of the topic.
         offset: position of the record in the partition's log, bytes.
-        origin: where the record is from, null if it does not say.
-        version: version of the application, null if it does not say.
+        origin: the writer, a host or an application; null if it is not known.
+        version: version of the writer, null if it is not known.
         metadata: JSON that was given with the append.
         payload_metadata: JSON that was given with the event.
         expire_after_ns: expiry after the last append, nanoseconds.
@@ -47,8 +47,8 @@ class EventRow:
     timestamp_ms: int
     partition: int
     offset: int
-    origin: str|None
-    version: str|None
+    origin: str | None
+    version: str | None
     metadata: Any
     payload_metadata: Any
     expire_after_ns: int | None
@@ -65,8 +65,8 @@ class SnapshotRow:
         timestamp_ms: time, epoch milliseconds.
         partition: partition of the topic.
         offset: position of the record in the partition's log, bytes.
-        origin: where the record is from, null if it does not say.
-        version: version of the application, null if it does not say.
+        origin: the writer, a host or an application; null if it is not known.
+        version: version of the writer, null if it is not known.
         metadata: JSON that was given with the append.
     """
 
@@ -76,8 +76,8 @@ class SnapshotRow:
     timestamp_ms: int
     partition: int
     offset: int
-    origin: str|None
-    version: str|None
+    origin: str | None
+    version: str | None
     metadata: Any
 
 

@@ -24,7 +24,7 @@ class RetainedPartition:
         start_position: start position, bytes.
         segment_files: number of segment files purged.
         replicated_to: position up to which replicators have it, bytes.
-        held_files: segment files that are kept for readers.
+        held_files: older segment files that are not deleted because they are not replicated.
     """
 
     topic: str

@@ -41,7 +41,7 @@ class ExportedJournal:
     recording_id: int
     directory: Path
     records: int
-    damage: str|None
+    damage: str | None
 
 
 JSON_ROWS: Final = {"export": ExportedJournal}

@@ -60,7 +60,7 @@ class ImportedJournal:
     last_index: int | None
     start_position: int
     stop_position: int
-    damage: str|None
+    damage: str | None
 
 
 JSON_ROWS: Final = {"import": ImportedJournal}

@@ -63,7 +63,7 @@ class RecordRow:
     asqn: int
     checksum: int
     term: int | None
-    type: str|None
+    type: str | None
     lowest_asqn: int | None
     highest_asqn: int | None
     raft_record: bytes

@@ -39,7 +39,7 @@ class ImportedRecording(LedgerId):
     result: str
     length: int
     directory: str
-    error: str|None
+    error: str | None
 
 
 JSON_ROWS: Final = {"import-archive": ImportedRecording, "replicate-archive": ImportedRecording}

@@ -45,7 +45,8 @@ class EntryRow(LedgerId):
 
     Attributes:
         entry_id: entry id.
-        last_add_confirmed: last entry confirmed, -1 without one; not of a message.
+        last_add_confirmed: last entry that was confirmed when this one was added; not of a
+            message.
         length: bytes of the payloads up to this entry; not of a message.
         payload: its bytes, hexadecimal.
     """

@@ -119,7 +119,7 @@ class DirectoryRow:
         recordings: its recordings, valid ones unless all were asked for.
     """
 
-    mark_file: MarkFileRow|None
+    mark_file: MarkFileRow | None
     catalog: CatalogSummary
     recordings: Sequence[RecordingRow]
 

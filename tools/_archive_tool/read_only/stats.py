@@ -56,7 +56,7 @@ class StatisticsRow:
         lengths: histogram of lengths.
         gap_count: number of gaps.
         gap_bytes: bytes in gaps.
-        gaps: the first gaps.
+        gaps: the first 1000 gaps.
         over: position or time.
         bins: the recording in equal parts.
         duration_s: recorded time, seconds; null if it is not known.
@@ -99,7 +99,7 @@ class StatisticsRow:
     p90_bytes: int
     p99_bytes: int
     p999_bytes: int
-    messages_per_s: float|None
+    messages_per_s: float | None
     bytes_per_s: float | None
 
 

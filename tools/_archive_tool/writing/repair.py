@@ -86,7 +86,7 @@ class RepairedRecording:
     filled: Sequence[PaddedRange]
     segment_files_moved: Sequence[str]
     segment_files_made: Sequence[str]
-    quarantine: Path|None
+    quarantine: Path | None
     dry_run: bool
 
 

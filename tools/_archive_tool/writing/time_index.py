@@ -32,12 +32,12 @@ class TimeIndexRow:
     """
 
     recording_id: int
-    source: str|None = None
-    points: int|None = None
+    source: str | None = None
+    points: int | None = None
     from_time: str | None = None
     to_time: str | None = None
-    from_position: int|None = None
-    to_position: int|None = None
+    from_position: int | None = None
+    to_position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

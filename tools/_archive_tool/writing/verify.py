@@ -100,7 +100,7 @@ class VerifiedRecording:
     problems: Sequence[Problem]
     remarks: Sequence[str]
     notes: Sequence[SuspectNote]
-    marked: MarkedRecording|None
+    marked: MarkedRecording | None
     dry_run: bool
 
 
