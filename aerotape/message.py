@@ -60,7 +60,6 @@ class MessageBuffer:
     __slots__ = ("_fields",)
 
     def __init__(self) -> None:
-        """Create an empty buffer."""
         # The oldest is the last.
         self._fields: list[tuple[Any, ...]] = []
 

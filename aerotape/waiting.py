@@ -228,7 +228,6 @@ class Attempt(Generic[T]):
         self.timeout_ns = timeout_ns
 
     def take(self, timeout_ns: int) -> None:
-        """Call."""
         self.value = self._call(timeout_ns)
 
     def is_over(self) -> bool:
@@ -258,7 +257,6 @@ class Blocking(Generic[T]):
         self._future: Future[T] | None = None
 
     def take(self) -> None:
-        """Call."""
         self.value = self._call()
 
     def is_over(self) -> bool:

@@ -56,7 +56,7 @@ from aerotape.media_driver import (
     with_c_names,
 )
 from aerotape.protocol import NULL_VALUE
-from aerotape.worker_tasks import WorkerOptions
+from aerotape.worker_arguments import WorkerOptions
 
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)

@@ -129,7 +129,7 @@ class Conductor:
                         subscriptions,
                         self._timeout_ns(),
                         FRAGMENT_LIMIT,
-                        self._sessions.sendings(),
+                        self._sessions.bulk_offers(),
                     )
                 )
         except BaseException as error:

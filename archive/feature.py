@@ -100,7 +100,6 @@ class Features:
     """All features of an archive, as one."""
 
     def __init__(self) -> None:
-        """Create it without features."""
         self._features: list[Feature] = []
         self.schemas: dict[int, Schema] = {}
         self.capabilities = 0

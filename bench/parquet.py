@@ -39,9 +39,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import pyspark
 from pyarrow import dataset
+from support.builders.long_recording import TERM_LENGTH, write_recording
 from support.jvm.java import AERON_ALL, JAVA_OPENS, PARQUET_AVRO, ROOT, find_jar
 
-from aerotape.tools._bench.written import TERM_LENGTH, write_recording
 from bench.archives import BenchedArchive, media_driver
 from bench.running import (
     Report,

@@ -24,9 +24,7 @@ from support.processes import free_port
 import aerotape
 from aerotape.aeron import Aeron
 from aerotape.catalog.layout import ChecksumName
-from aerotape.tools._bench.live import CHANNEL, LiveArchive, replay_seconds
-from aerotape.tools._bench.measurement import Load
-from aerotape.tools._bench.workspace import Workspace
+from aerotape.tools._live_archive import CHANNEL, LiveArchive, replay_seconds
 from bench.archives import BenchedArchive, media_driver
 from bench.running import Report, in_turns, memory_folder, options_parser, rates_row
 
@@ -42,8 +40,8 @@ def record(
     folder: Path, message_bytes: int, volume: int, checksum: ChecksumName
 ) -> tuple[Path, int]:
     """Record `volume` bytes; return the archive directory and the length of the recording."""
-    load = Load(length=volume, message_bytes=message_bytes, rounds=1)
-    with LiveArchive(Workspace(folder, folder / "aeron"), load, checksum) as live:
+    archive_dir = folder / "archive"
+    with LiveArchive(archive_dir, folder / "aeron", volume, message_bytes, checksum) as live:
         live.record()
         return live.folder, live.recorded_length
 

@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "demo"))
 
 import pyarrow
 from market_data import Quote
+from support.builders.long_recording import write_recording
 
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.replay.offline.directory import open_directory
-from aerotape.tools._bench.offline import scan
-from aerotape.tools._bench.written import counting_payload, frame_bytes, write_recording
+from aerotape.tools._live_archive import counting_payload, frame_bytes
 from bench.running import Report, memory_folder, options_parser
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def measure(case: Case, archive_dir: Path, rounds: int) -> dict[str, Any]:
             for array in payloads:
                 messages += schema.decode_payloads(array).num_rows
         else:
-            messages = scan(recording, **arguments)
+            messages = sum(batch.num_rows for batch in recording.to_batches(**arguments))
         times.append(time.perf_counter() - begin)
     length = messages * frame_bytes(case.message_bytes)
     seconds = statistics.median(times[1:])

@@ -20,11 +20,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from support.builders.long_recording import write_recording
 from support.builders.mark_files import leave
 from support.jvm.java import JAVA_OPENS, java_command
 from support.processes import ROOT
 
-from aerotape.tools._bench.written import counting_payload, write_recording
+from aerotape.tools._live_archive import counting_payload
 from bench.listing import make_catalog
 from bench.running import (
     Report,

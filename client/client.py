@@ -59,7 +59,7 @@ class ClientProperties:
 
 
 class Access(NamedTuple):
-    """What tasks that use a client's connection need.
+    """The connection of a client, for tasks that use it.
 
     Attributes:
         session: the control session.

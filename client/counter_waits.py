@@ -26,7 +26,6 @@ class CounterWaits:
     """The waits for counters of one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Create it without waits."""
         self._loop = loop
         # By counter, the goals by the least value.
         self._goals: dict[tuple[int, int], list[_Goal]] = {}

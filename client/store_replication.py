@@ -39,7 +39,7 @@ from aerotape.driver_tasks import add_subscription, bind_port, wait_for
 from aerotape.frame_header import to_int32
 from aerotape.qualified_id import QualifiedId
 from aerotape.waiting import Task, run
-from aerotape.worker_tasks import RecordingTask, WorkerOptions
+from aerotape.worker_arguments import RecordArguments, WorkerOptions
 
 if TYPE_CHECKING:
     from aerotape.client.client import Client
@@ -182,8 +182,8 @@ def _replicate(
         exits.callback(subscription.close)
         worker = _native.SessionWorker(mailbox, WorkerOptions("store-replication", directory))
         exits.callback(worker.close)
-        task = RecordingTask(recording_id, source.start_position, source.segment_file_length)
-        worker.record(image, counter, task)
+        arguments = RecordArguments(recording_id, source.start_position, source.segment_file_length)
+        worker.record(image, counter, arguments)
         try:
             stopped = None
             while stopped is None:

@@ -94,7 +94,7 @@ Meaning = Decimal | Timestamp | Date
 
 
 def meaning_of(kind: Type, semantic_type: str = "", time_unit: str = "") -> Meaning | None:
-    """Return what the values of a field or of a member mean; None if they are what they are.
+    """The meaning of the values of a field or of a member; None if they are plain values.
 
     Args:
         kind: its type.

@@ -13,6 +13,8 @@ import logging
 import os
 import resource
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError
@@ -31,6 +33,38 @@ if TYPE_CHECKING:
     from aerotape.tools._web.child import WebChild
 
 _CHECK_INTERVAL_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyArchive:
+    """An archive that is ready.
+
+    Attributes:
+        event: ready.
+        archive_id: archive id.
+        archive_dir: archive directory.
+        aeron_dir: the media driver's directory.
+        control_channel: control channel of remote clients, empty if it is disabled.
+        control_stream_id: control stream id.
+        local_control_channel: local control channel.
+        local_control_stream_id: local control stream id.
+    """
+
+    event: str
+    archive_id: int
+    archive_dir: Path
+    aeron_dir: str
+    control_channel: str
+    control_stream_id: int
+    local_control_channel: str
+    local_control_stream_id: int
+
+
+JSON_ROWS: Final = {
+    "": ReadyArchive,
+    "--http": "aerotape.tools._web.server:ReadyService",
+    "--print-config": "aerotape.archive.config.settings:Setting",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -165,16 +199,16 @@ def _print_config(config: ArchiveConfig, settings: Settings, args: argparse.Name
 
 def _print_ready(archive: Archive, args: argparse.Namespace) -> None:
     config = archive.config
-    facts = {
-        "event": "ready",
-        "archive_id": archive.archive_id,
-        "archive_dir": archive.archive_dir,
-        "aeron_dir": archive.aeron_dir,
-        "control_channel": archive.control_channel,
-        "control_stream_id": config.control_stream_id,
-        "local_control_channel": archive.local_control_channel,
-        "local_control_stream_id": config.local_control_stream_id,
-    }
+    facts = ReadyArchive(
+        event="ready",
+        archive_id=archive.archive_id,
+        archive_dir=archive.archive_dir,
+        aeron_dir=archive.aeron_dir,
+        control_channel=archive.control_channel,
+        control_stream_id=config.control_stream_id,
+        local_control_channel=archive.local_control_channel,
+        local_control_stream_id=config.local_control_stream_id,
+    )
     text = (
         f"archive ready: dir={archive.archive_dir} aeron-dir={archive.aeron_dir}"
         f" control={archive.control_channel or 'disabled'} stream={config.control_stream_id}"

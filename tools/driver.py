@@ -8,10 +8,28 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.tools._cli.daemon.settings import add_property_arguments, gather
 from aerotape.tools._cli.daemon.stop_signals import StopSignals
 from aerotape.tools._cli.output import emit_line, note
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyDriver:
+    """A media driver that is ready.
+
+    Attributes:
+        event: ready.
+        aeron_dir: the media driver's directory.
+    """
+
+    event: str
+    aeron_dir: str
+
+
+JSON_ROWS: Final = {"": ReadyDriver}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     stop = StopSignals()
     driver = launch_driver({**settings, "aeron.dir": aeron_dir})
     try:
-        facts = {"event": "ready", "aeron_dir": driver.aeron_dir}
+        facts = ReadyDriver(event="ready", aeron_dir=driver.aeron_dir)
         emit_line(facts, f"driver ready: aeron-dir={driver.aeron_dir}", args)
         sys.stdout.flush()
         stop.wait()

@@ -12,6 +12,7 @@ from typing import Final
 from aerotape.tools._cli.group import add_group
 from aerotape.tools._cli.group import run as run
 
+FOLDER: Final = "_journal"
 # The modules of the commands, in the order of the help.
 MODULES: Final = {
     "list": "list",
@@ -24,4 +25,4 @@ MODULES: Final = {
 
 def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     """Add the command named in these arguments, or all commands."""
-    add_group(parser, arguments, "_journal", MODULES)
+    add_group(parser, arguments, FOLDER, MODULES)

@@ -14,6 +14,7 @@ from typing import Final
 from aerotape.tools._cli.group import add_group
 from aerotape.tools._cli.group import run as run
 
+FOLDER: Final = "_ledger"
 # The modules of the commands, in the order of the help.
 MODULES: Final = {
     **dict.fromkeys(("create", "add", "sync", "close", "open", "replace-mirror"), "writing"),
@@ -25,4 +26,4 @@ MODULES: Final = {
 
 def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     """Add the command named in these arguments, or all commands."""
-    add_group(parser, arguments, "_ledger", MODULES)
+    add_group(parser, arguments, FOLDER, MODULES)

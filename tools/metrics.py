@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
@@ -19,6 +21,24 @@ from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
     from aerotape.tools._web.observed import ObservedArchive
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sample of a metric.
+
+    Attributes:
+        name: name.
+        labels: labels of the metric.
+        value: value.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+JSON_ROWS: Final = {"": Sample}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         metrics = ArchiveMetrics(snapshot, args.max_series).collect()
         samples = (sample for metric in metrics for sample in metric.samples)
-        emit(({"name": e.name, "labels": e.labels, "value": float(e.value)} for e in samples), args)
+        emit((Sample(e.name, e.labels, float(e.value)) for e in samples), args)
     else:
         text, _ = exposition(snapshot, max_series=args.max_series)
         sys.stdout.write(text.decode())

@@ -9,13 +9,16 @@ several writers, atomic commits and time travel see `aerotape table`.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.tools._cli import table_job
 
 if TYPE_CHECKING:
     from aerotape.catalog.location import StorageOptions
     from aerotape.spark.tables.table import Table
+
+
+JSON_ROWS: Final = table_job.JSON_ROWS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

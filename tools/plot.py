@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,26 @@ if TYPE_CHECKING:
 _FORMATS: Final = ("png", "svg", "pdf")
 _DOTS_PER_INCH: Final = 150
 _LISTED_IDS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """An image of a recording.
+
+    Attributes:
+        file: file written.
+        recording_id: recording id.
+        messages: number of messages.
+        gaps: number of gaps.
+    """
+
+    file: Path
+    recording_id: int
+    messages: int
+    gaps: int
+
+
+JSON_ROWS: Final = {"": Plot}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +89,8 @@ def run(args: argparse.Namespace) -> int:
             recording, args, lambda done: progress.update(done >> 20), bins=args.bins
         )
     _save(statistics, out)
-    row = {"file": out, "recording_id": recording.recording_id, "messages": statistics.messages}
-    emit_line({**row, "gaps": statistics.gap_count}, str(out), args)
+    plot = Plot(out, recording.recording_id, statistics.messages, statistics.gap_count)
+    emit_line(plot, str(out), args)
     if statistics.gap_count:
         first = statistics.gaps[0]
         note(

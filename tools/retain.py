@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE
-from aerotape.tools._cli.output import emit, note
+from aerotape.tools._cli.output import ABSENT, Absent, emit, note
 
 if TYPE_CHECKING:
     from aerotape.archive.retention.plan import Removal, RetentionPlan
@@ -29,6 +30,62 @@ if TYPE_CHECKING:
     from aerotape.archive.retention.survey import Usage
     from aerotape.catalog.mark.layout import MarkFileHeader
     from aerotape.clients import ArchiveClient
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRemoval:
+    """The segment files of a recording that are deleted.
+
+    Attributes:
+        recording_id: recording id.
+        new_start_position: start position after, null if the recording is removed.
+        segment_files: number of segment files.
+        size_bytes: bytes.
+        reasons: the rules that apply.
+        problem: why not all were deleted, empty if they were.
+    """
+
+    recording_id: int
+    new_start_position: int | None
+    segment_files: int
+    size_bytes: int
+    reasons: Sequence[str]
+    problem: str | Absent = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedRecording:
+    """A recording that is kept although a rule applies.
+
+    Attributes:
+        recording_id: recording id.
+        size_bytes: bytes.
+        reasons: the rules that apply.
+        in_use: why the recording is kept, empty if no rule applies.
+    """
+
+    recording_id: int
+    size_bytes: int
+    reasons: Sequence[str]
+    in_use: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The outcome of retention.
+
+    Attributes:
+        dry_run: whether nothing was changed.
+        removals: what retention removes.
+        kept: what is kept, and why.
+    """
+
+    dry_run: bool
+    removals: Sequence[RetentionRemoval]
+    kept: Sequence[RetainedRecording]
+
+
+JSON_ROWS: Final = {"": Retention}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +156,7 @@ def _check_same(directory: Path, header: MarkFileHeader, client: ArchiveClient) 
 def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
     from aerotape.archive.retention.offline import carry_out
     from aerotape.archive.retention.survey import Usage
-    from aerotape.tools._tool._common import changing
+    from aerotape.tools._archive_tool._common import changing
 
     directory: Path = args.directory
 
@@ -199,24 +256,24 @@ def _carry_out(
                     note(f"error: recording {removal.recording_id}: {error}")
         code = EXIT_FAILURE if any(problems) else 0
     rows = [
-        {**removal_row(removal), "problem": problem}
+        removal_row(removal, problem)
         for removal, problem in zip(plan.removals, problems, strict=True)
     ]
     if args.json:
         kept = [
-            {
-                "recording_id": each.recording_id,
-                "size_bytes": each.size_bytes,
-                "reasons": each.reasons,
-                "in_use": each.in_use,
-            }
+            RetainedRecording(
+                recording_id=each.recording_id,
+                size_bytes=each.size_bytes,
+                reasons=each.reasons,
+                in_use=each.in_use,
+            )
             for each in plan.retained
         ]
-        emit({"dry_run": args.dry_run, "removals": rows, "kept": kept}, args)
+        emit(Retention(args.dry_run, rows, kept), args)
         return code
     done = "would delete" if args.dry_run else "deleted"
     for removal, row in zip(plan.removals, rows, strict=True):
-        problem = row["problem"]
+        problem = row.problem
         print(f"not all of {removal}: {problem}" if problem else f"{done} from {removal}")
     for each in plan.retained:
         print(each)
@@ -245,12 +302,13 @@ def _extent(removal: Removal) -> tuple[int, int, int | None, int | None]:
     return removal.recording_id, descriptor.start_position, end, stop
 
 
-def removal_row(removal: Removal) -> dict[str, Any]:
+def removal_row(removal: Removal, problem: str | Absent = ABSENT) -> RetentionRemoval:
     """Return a removal for JSON."""
-    return {
-        "recording_id": removal.recording_id,
-        "new_start_position": removal.new_start_position,
-        "segment_files": removal.segments,
-        "size_bytes": removal.size_bytes,
-        "reasons": removal.reasons,
-    }
+    return RetentionRemoval(
+        recording_id=removal.recording_id,
+        new_start_position=removal.new_start_position,
+        segment_files=removal.segments,
+        size_bytes=removal.size_bytes,
+        reasons=removal.reasons,
+        problem=problem,
+    )

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.catalog.location import parse_location
 from aerotape.errors import SchemaError
 from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
-from aerotape.tools._cli.output import emit, emit_line, print_section
+from aerotape.tools._cli.output import ABSENT, Absent, as_row, emit, emit_line, print_section
 
 if TYPE_CHECKING:
     from aerotape.codecs.schema import Group, MessageSchema, Scalar, Schema, Type
@@ -28,6 +29,126 @@ if TYPE_CHECKING:
 _INDENT: Final = "  "
 # What a message, a group or a field can contain, and the kind of each part.
 _PARTS: Final = {"members": "member", "fields": "field", "groups": "group", "data": "data"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaField:
+    """A field of a message or group, or a member of a composite.
+
+    Attributes:
+        name: name.
+        id: its id; not of a member.
+        offset: offset in the block, bytes.
+        since_version: version of the schema that added it.
+        presence: required, optional or constant; null of a member that is not a value.
+        type: name of its type.
+        size: length, bytes; 0 of a constant.
+        members: members of a composite.
+        primitive_type: primitive type; not of a composite.
+        constant: its value, of a constant.
+        values: values of an enum, by name.
+        choices: bits of a set, by name.
+        length: number of values; as the next of fields that are neither enum nor set.
+        character_encoding: character encoding.
+        min_value: least value.
+        max_value: greatest value.
+        null_value: value that stands for null.
+    """
+
+    name: str
+    id: int | Absent = ABSENT
+    offset: int
+    since_version: int
+    presence: str | None
+    type: str
+    size: int
+    members: Sequence[SchemaField] | Absent = ABSENT
+    primitive_type: str | Absent = ABSENT
+    constant: int | float | str | Absent | None = ABSENT
+    values: Mapping[str, int | float | str | None] | Absent = ABSENT
+    choices: Mapping[str, int] | Absent = ABSENT
+    length: int | Absent = ABSENT
+    character_encoding: str | Absent | None = ABSENT
+    min_value: Any | Absent = ABSENT
+    max_value: Any | Absent = ABSENT
+    null_value: Any | Absent = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaData:
+    """Variable-length data.
+
+    Attributes:
+        name: name.
+        id: id.
+        since_version: version of the schema that added it.
+        type: data.
+        primitive_type: type of the length field.
+        header_size: length of the length field, bytes.
+        character_encoding: character encoding.
+    """
+
+    name: str
+    id: int
+    since_version: int
+    type: str
+    primitive_type: str
+    header_size: int
+    character_encoding: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaMessage:
+    """A message, or a group.
+
+    Attributes:
+        name: name.
+        id: id.
+        since_version: version of the schema that added it.
+        block_length: length of the block, bytes.
+        fields: the fields.
+        groups: the groups.
+        data: the data fields.
+    """
+
+    name: str
+    id: int
+    since_version: int
+    block_length: int
+    fields: Sequence[SchemaField]
+    groups: Sequence[SchemaMessage]
+    data: Sequence[SchemaData]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRow:
+    """A schema.
+
+    Attributes:
+        package: package of the schema.
+        id: its id.
+        version: version of the schema.
+        messages: the messages.
+    """
+
+    package: str
+    id: int
+    version: str | int
+    messages: Sequence[SchemaMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaProblem:
+    """A mistake in a schema.
+
+    Attributes:
+        problem: what is wrong.
+    """
+
+    problem: str
+
+
+JSON_ROWS: Final = {"": SchemaRow | SchemaProblem}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,13 +175,13 @@ def run(args: argparse.Namespace) -> int:
         if not args.check:
             raise
         for problem in error.problems:
-            emit_line({"problem": problem}, problem, args)
+            emit_line(SchemaProblem(problem), problem, args)
         return EXIT_FAILURE
     if args.check:
         return EXIT_OK
-    about = {"package": schema.package, "id": schema.id, "version": schema.version}
+    about: dict[str, Any] = {"package": schema.package, "id": schema.id, "version": schema.version}
     if args.json:
-        emit(about | {"messages": [_nested(message) for message in schema.messages]}, args)
+        emit(SchemaRow(**about, messages=[_nested(each) for each in schema.messages]), args)
     else:
         print_section("schema", about)
         emit(_table(schema), args)
@@ -83,7 +204,7 @@ def _load(file: Path | None) -> Schema:
 
 def _table(schema: Schema) -> Iterator[dict[str, Any]]:
     for message in schema.messages:
-        yield from _lines(_nested(message), "message", "")
+        yield from _lines(as_row(_nested(message)), "message", "")
 
 
 def _lines(row: dict[str, Any], kind: str, indent: str) -> Iterator[dict[str, Any]]:
@@ -116,38 +237,38 @@ def _type_text(row: dict[str, Any]) -> str:
     return f"{text} {encoding}" if encoding else text
 
 
-def _nested(body: MessageSchema | Group) -> dict[str, Any]:
+def _nested(body: MessageSchema | Group) -> SchemaMessage:
     """Describe a message or a group with all that is in it."""
-    return {
-        "name": body.name,
-        "id": body.id,
-        "since_version": body.since_version,
-        "block_length": body.block_length,
-        "fields": [
-            {
-                "name": field.name,
-                "id": field.id,
-                "offset": field.offset,
-                "since_version": field.since_version,
-                "presence": field.presence,
+    return SchemaMessage(
+        name=body.name,
+        id=body.id,
+        since_version=body.since_version,
+        block_length=body.block_length,
+        fields=[
+            SchemaField(
+                name=field.name,
+                id=field.id,
+                offset=field.offset,
+                since_version=field.since_version,
+                presence=field.presence.name.lower(),
                 **_described(field.type, field.offset, field.constant),
-            }
+            )
             for field in body.fields
         ],
-        "groups": [_nested(group) for group in body.groups],
-        "data": [
-            {
-                "name": data.name,
-                "id": data.id,
-                "since_version": data.since_version,
-                "type": "data",
-                "primitive_type": data.length.primitive.name,
-                "header_size": data.header_size_bytes,
-                "character_encoding": data.character_encoding or None,
-            }
+        groups=[_nested(group) for group in body.groups],
+        data=[
+            SchemaData(
+                name=data.name,
+                id=data.id,
+                since_version=data.since_version,
+                type="data",
+                primitive_type=data.length.primitive.name,
+                header_size=data.header_size_bytes,
+                character_encoding=data.character_encoding or None,
+            )
             for data in body.var_data
         ],
-    }
+    )
 
 
 def _described(kind: Type, offset: int, constant: Scalar | None) -> dict[str, Any]:
@@ -161,13 +282,13 @@ def _described(kind: Type, offset: int, constant: Scalar | None) -> dict[str, An
             inner = member.type if isinstance(member.type, Encoding) else None
             at = offset + member.offset
             members.append(
-                {
-                    "name": member.name,
-                    "offset": at,
-                    "since_version": member.since_version,
-                    "presence": inner.presence if inner else None,
+                SchemaField(
+                    name=member.name,
+                    offset=at,
+                    since_version=member.since_version,
+                    presence=inner.presence.name.lower() if inner else None,
                     **_described(member.type, at, inner.constant if inner else None),
-                }
+                )
             )
         return about | {"members": members}
     about["primitive_type"] = kind.primitive.name

@@ -9,7 +9,7 @@ recording that cannot be read to its end is skipped and reported.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli import table_job
@@ -19,6 +19,9 @@ from aerotape.tools._cli.output import note
 if TYPE_CHECKING:
     from aerotape.catalog.location import StorageOptions
     from aerotape.spark.tables.delta import DeltaRecordingTable
+
+
+JSON_ROWS: Final = table_job.JSON_ROWS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ from aerotape.errors import StorageError
 from aerotape.tools._cli import group
 from aerotape.url_path import UrlPath
 
+FOLDER: Final = "_archive_tool"
 # The modules of the commands, in the order of the help.
 MODULES: Final = {
     "describe": "read_only.describe",
@@ -51,7 +52,7 @@ def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> 
         help="the archive directory; describe, count-entries, dump, verify, stats and time-index "
         "accept a URL too",
     )
-    group.add_group(parser, arguments, "_tool", MODULES, before=" DIR")
+    group.add_group(parser, arguments, FOLDER, MODULES, before=" DIR")
 
 
 def run(args: argparse.Namespace) -> int | None:

@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools._cli.arguments import count
@@ -22,6 +24,61 @@ from aerotape.tools._cli.output import emit
 from aerotape.tools._cli.secrets import read_secret
 
 _ROLES = ("read", "record", "mirror", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user in the file.
+
+    Attributes:
+        user: user name.
+        role: read, record, mirror or admin.
+        iterations: PBKDF2 iterations.
+    """
+
+    user: str
+    role: str
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddedUser:
+    """A user that was added.
+
+    Attributes:
+        added: user name.
+        role: read, record, mirror or admin.
+    """
+
+    added: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedUser:
+    """A user whose secret and role were replaced.
+
+    Attributes:
+        changed: user name.
+        role: read, record, mirror or admin.
+    """
+
+    changed: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedUser:
+    """A user that was removed.
+
+    Attributes:
+        removed: user name.
+    """
+
+    removed: str
+
+
+JSON_ROWS: Final = {"": User | AddedUser | ChangedUser | RemovedUser}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -63,11 +120,7 @@ def run(args: argparse.Namespace) -> None:
         rows = users_file.read_users(args.file).values()
         emit(
             (
-                {
-                    "user": user.name,
-                    "role": user.role.value,
-                    "iterations": user.verifier.iterations,
-                }
+                User(user=user.name, role=user.role.value, iterations=user.verifier.iterations)
                 for user in rows
             ),
             args,
@@ -75,14 +128,14 @@ def run(args: argparse.Namespace) -> None:
     elif args.action == "remove":
         if not users_file.remove_user(args.file, args.name):
             raise AerotapeError(f"users file {args.file} has no user {args.name}")
-        emit({"removed": args.name}, args)
+        emit(RemovedUser(args.name), args)
     else:
         iterations = scram.DEFAULT_ITERATIONS if args.iterations is None else args.iterations
         role = users_file.Role(args.role)
         user = users_file.make_user(args.name, role, _secret(args), iterations)
         was_there = users_file.put_user(args.file, user)
         # An archive may not be allowed to create it.
-        emit({"changed" if was_there else "added": args.name, "role": args.role}, args)
+        emit((ChangedUser if was_there else AddedUser)(args.name, args.role), args)
 
 
 def _secret(args: argparse.Namespace) -> bytes:

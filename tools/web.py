@@ -32,6 +32,9 @@ _TIMEOUT_NS: Final = 5_000_000_000
 _NICENESS: Final = 10
 
 
+JSON_ROWS: Final = {"": "aerotape.tools._web.server:ReadyService"}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="the archive directory")

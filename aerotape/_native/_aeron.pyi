@@ -63,10 +63,10 @@ class AeronClient:
         stream_id: int,
         mailbox: Mailbox | None = None,
         *,
-        tells_losses: bool = True,
+        report_unavailable: bool = True,
     ) -> PendingSubscription:
-        """With a mailbox, the subscription's images are announced there, and with `tells_losses`
-        also their ends.
+        """With a mailbox, the subscription's images are announced there, and with
+        `report_unavailable` also their ends.
         """
     def async_add_counter(self, type_id: int, key: bytes, label: str) -> PendingCounter: ...
     # The others wait (interpreter released) and raise AeronError or AeronTimeoutError.
@@ -410,19 +410,19 @@ class Mailbox:
         subscriptions: Sequence[Subscription] = (),
         timeout_ns: int = 0,
         fragment_limit: int = 10,
-        sendings: Sequence[Sending] = (),
+        bulk_offers: Sequence[BulkOffer] = (),
     ) -> list[Event]:
         """Return events, oldest first, and whole messages polled from `subscriptions`.
 
         Without any, wait up to the timeout with the interpreter released, idling as the Java
         archive does by default (backoff to 1 ms). Meanwhile offer the messages of each of
-        `sendings`; return also when one of these is over, except with `is_last` and all sent.
+        `bulk_offers`; return also when one of these is over, except with `is_last` and all sent.
         """
     def wake(self) -> None:
         """Make a wait return now (callable from any thread, also from a signal handler)."""
 
 @final
-class Sending:
+class BulkOffer:
     """Messages that `Mailbox.wait` offers as there is room for them: `prefix`, then bytes of
     `source`, for each slice.
 

@@ -6,7 +6,7 @@ from typing import Final, final
 from typing_extensions import Buffer
 
 from aerotape._native._aeron import Counter, ExclusivePublication, Image, Mailbox
-from aerotape.worker_tasks import RecordingTask, ReplayTask, WorkerOptions
+from aerotape.worker_arguments import RecordArguments, ReplayArguments, WorkerOptions
 
 # ---- worker/ (recorder and replayer) -----------------------------------------------------------
 
@@ -26,7 +26,7 @@ class SessionWorker:
 
     def __init__(self, mailbox: Mailbox, options: WorkerOptions) -> None:
         """Start the thread."""
-    def record(self, image: Image, position_counter: Counter, task: RecordingTask) -> None:
+    def record(self, image: Image, position_counter: Counter, arguments: RecordArguments) -> None:
         """Record `image` until it ends or `stop_recording`; then post `RecordingStopped`.
 
         The worker takes over the image, and discards what follows the end of the recording. The
@@ -56,7 +56,9 @@ class SessionWorker:
         Then `RecordingSynced` is posted, with a durable position that is not less than the
         written one at this call; if the recording ends before, only `RecordingStopped`.
         """
-    def replay(self, publication: ExclusivePublication, task: ReplayTask) -> ReplayProgress:
+    def replay(
+        self, publication: ExclusivePublication, arguments: ReplayArguments
+    ) -> ReplayProgress:
         """Replay into `publication`, which the worker takes over and closes (revokes when the
         replay is aborted, as the reference does).
         """

@@ -74,7 +74,7 @@ class Settings:
                 )
 
     def _own_prefixes(self) -> set[str]:
-        """Return how variables of this package's properties begin, without its other variables."""
+        """The prefixes of the variables for this package's properties."""
         return {
             variable(".".join(name.split(".")[:2])) + "_"
             for name in self._properties
@@ -107,6 +107,7 @@ class Setting:
     """The effective value of a property.
 
     Attributes:
+        name: the property.
         value: as text, in the syntax of properties.
         origin: the source of the value; ``default`` if it was not given.
         default: the default as text; None for properties of the media driver.

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aerotape._native import (
+        BulkOffer,
         Counter,
         ExclusivePublication,
         PendingCounter,
         PendingExclusivePublication,
-        Sending,
     )
 
 RESEND_INTERVAL_MS = 200
@@ -147,16 +147,16 @@ class ControlSession(ResponseSender):
     def wants_within_ns(self) -> int | None:
         """Nanoseconds within which `do_work` has to be called; None when the client is idle."""
         if self.listing is not None and not self._queue:
-            # The end of a native sending ends the conductor's wait by itself.
-            return 0 if self.listing.sending is None else _RESEND_INTERVAL_NS
+            # The end of a bulk offer ends the conductor's wait by itself.
+            return 0 if self.listing.bulk_offer is None else _RESEND_INTERVAL_NS
         if self._queue or self.state in _POLLED:
             return SOON_NS
         return None if self.state is ControlSessionState.ACTIVE else _RESEND_INTERVAL_NS
 
     @property
-    def sending(self) -> Sending | None:
+    def bulk_offer(self) -> BulkOffer | None:
         """The descriptors that are sent to the client while the conductor waits, if any."""
-        return None if self.listing is None else self.listing.sending
+        return None if self.listing is None else self.listing.bulk_offer
 
     @property
     def ended_badly(self) -> bool:

@@ -21,7 +21,7 @@ from aerotape.archive.control.control_session import (
 from aerotape.errors import AerotapeError, ClosedError
 
 if TYPE_CHECKING:
-    from aerotape._native import Counter, Sending, Subscription
+    from aerotape._native import BulkOffer, Counter, Subscription
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.replay.tokens import ReplayTokens
 
@@ -77,10 +77,10 @@ class ControlSessions:
             wanted.append(max(due_ns - time.monotonic_ns(), 0))
         return min((each for each in wanted if each is not None), default=None)
 
-    def sendings(self) -> list[Sending]:
+    def bulk_offers(self) -> list[BulkOffer]:
         """Return the descriptors that are sent to clients while the conductor waits."""
-        sendings = (session.sending for session in self._busy.values())
-        return [each for each in sendings if each is not None]
+        bulk_offers = (session.bulk_offer for session in self._busy.values())
+        return [each for each in bulk_offers if each is not None]
 
     def do_work(self) -> None:
         """Advance the sessions that have work, and from time to time those that are idle."""

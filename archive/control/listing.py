@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape._native import Sending
+    from aerotape._native import BulkOffer
     from aerotape.archive.control.responses import ResponseSender
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.file.lookup import DescriptorRun
@@ -31,7 +31,7 @@ class DescriptorListing:
 
     Attributes:
         is_done: whether everything has been sent, or the listing has failed.
-        sending: descriptors that are offered while the conductor waits, if any.
+        bulk_offer: descriptors that are offered while the conductor waits, if any.
     """
 
     def __init__(
@@ -54,21 +54,21 @@ class DescriptorListing:
         self._channel_fragment = channel_fragment
         self._page: DescriptorRun | None = None
         self.is_done = count <= 0
-        self.sending: Sending | None = None
+        self.bulk_offer: BulkOffer | None = None
 
     @property
     def is_sent(self) -> bool:
         """Whether everything has been sent, which the session has not noted yet."""
-        return self.sending is not None and self.sending.sent == self._remaining
+        return self.bulk_offer is not None and self.bulk_offer.sent == self._remaining
 
     def do_work(self) -> None:
         """Account for what was sent of the page, and begin the next one when it is over."""
-        if self.sending is not None and self._page is not None:
-            sent = self._session.note_sending(self.sending)
-            if not self.sending.is_over and not self._session.is_done:
+        if self.bulk_offer is not None and self._page is not None:
+            sent = self._session.note_bulk_offer(self.bulk_offer)
+            if not self.bulk_offer.is_over and not self._session.is_done:
                 return
-            self._take_note(self._page, self.sending, sent)
-            self.sending = None
+            self._take_note(self._page, self.bulk_offer, sent)
+            self.bulk_offer = None
         if self.is_done:
             return
         self._page = page = self._catalog.descriptors(
@@ -81,14 +81,14 @@ class DescriptorListing:
         if not page.ids:
             self._end_page(page)
             return
-        self.sending = self._session.begin_sending(
+        self.bulk_offer = self._session.begin_bulk_offer(
             self._correlation_id,
             self._catalog.data,
             page.slices,
             is_last=self._remaining == len(page.ids),
         )
 
-    def _take_note(self, page: DescriptorRun, sending: Sending, sent: int) -> None:
+    def _take_note(self, page: DescriptorRun, bulk_offer: BulkOffer, sent: int) -> None:
         self._remaining -= sent
         self.is_done = self._remaining == 0 or self._session.is_done
         if self.is_done:
@@ -97,7 +97,7 @@ class DescriptorListing:
             self._end_page(page)
             return
         self._next_recording_id = page.ids[sent]
-        if sending.result == 0:
+        if bulk_offer.result == 0:
             # Two channels of the greatest length are more than the smallest term can carry in a
             # message. The Java archive ends the session in this case.
             self._session.send_error(

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING
 
-from aerotape._native import Sending
+from aerotape._native import BulkOffer
 from aerotape.aeron import CLOSED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal
@@ -154,14 +154,14 @@ class ResponseSender(ABC):
         if self.broadcast is not None:
             self.broadcast(self.session_id, message)
 
-    def begin_sending(
+    def begin_bulk_offer(
         self,
         correlation_id: int,
         catalog_data: mmap.mmap,
         slices: array[int],
         *,
         is_last: bool,
-    ) -> Sending | None:
+    ) -> BulkOffer | None:
         """Return descriptors to be sent while the conductor waits; None while responses are queued.
 
         Args:
@@ -172,7 +172,7 @@ class ResponseSender(ABC):
         """
         if self._queue or self._publication is None or self.is_done:
             return None
-        sending = Sending(
+        bulk_offer = BulkOffer(
             self._publication,
             descriptor_prefix(self.session_id, correlation_id),
             catalog_data,
@@ -180,15 +180,15 @@ class ResponseSender(ABC):
             skip=DESCRIPTOR_ADDRESS_LENGTH,
             is_last=is_last,
         )
-        sending.offer()
-        return sending
+        bulk_offer.offer()
+        return bulk_offer
 
-    def note_sending(self, sending: Sending) -> int:
+    def note_bulk_offer(self, bulk_offer: BulkOffer) -> int:
         """Return the number of descriptors sent so far; end the session if no more can be sent."""
-        if sending.failure is not None:
-            self.abort(f"failed with exception: {sending.failure}")
-        self._note_offer(sending.result, any_sent=sending.is_over and sending.sent > 0)
-        return sending.sent
+        if bulk_offer.failure is not None:
+            self.abort(f"failed with exception: {bulk_offer.failure}")
+        self._note_offer(bulk_offer.result, any_sent=bulk_offer.is_over and bulk_offer.sent > 0)
+        return bulk_offer.sent
 
     def _send_response(
         self,

@@ -34,7 +34,7 @@ from aerotape.clock import epoch_ms
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError
-from aerotape.worker_tasks import RecordingTask, TimeIndexTask
+from aerotape.worker_arguments import RecordArguments, TimeIndexArguments
 
 if TYPE_CHECKING:
     from aerotape._native import Counter, Image, PendingCounter, SessionWorker
@@ -75,7 +75,7 @@ class RecordingSession:
     segment_file_length: int
     pending_counter: PendingCounter
     pending_confirmed: PendingCounter | None
-    time_index: TimeIndexTask | None
+    time_index: TimeIndexArguments | None
     state: RecordingSessionState = field(default=RecordingSessionState.INIT, init=False)
     counter: Counter | None = field(default=None, init=False)
     confirmed_counter: Counter | None = field(default=None, init=False)
@@ -117,7 +117,7 @@ class RecordingSession:
             return
         assert self.counter is not None
         durability = self.subscription.durability
-        task = RecordingTask(
+        arguments = RecordArguments(
             recording_id=self.recording_id,
             start_position=self.start_position,
             segment_length=self.segment_file_length,
@@ -126,7 +126,7 @@ class RecordingSession:
             durability=None if durability is None else durability.sync,
             confirmed_counter=self.confirmed_counter,
         )
-        recorder.record(self.image, self.counter, task)
+        recorder.record(self.image, self.counter, arguments)
         # After that call: the recorder need not wait for the signal.
         self.send_begin()
         self.state = RecordingSessionState.RECORDING
@@ -351,11 +351,11 @@ def _add_counters(
 
 def _time_index(
     recordings: Recordings, provenance: Provenance, *, is_new: bool
-) -> TimeIndexTask | None:
+) -> TimeIndexArguments | None:
     config = recordings.config
     if not config.time_index_interval_ns:
         return None
-    return TimeIndexTask(
+    return TimeIndexArguments(
         str(time_index_path(recordings.archive_dir, provenance.recording_id)),
         provenance.encode(),
         is_new,

@@ -214,7 +214,7 @@ class RecordedSubscriptions:
 
     def _subscribe(self, subscription: RecordedSubscription) -> PendingSubscription:
         pending = self.client.async_add_subscription(
-            subscription.channel, subscription.stream_id, self.mailbox, tells_losses=False
+            subscription.channel, subscription.stream_id, self.mailbox, report_unavailable=False
         )
         self._by_id.pop(subscription.registration_id, None)
         subscription.registration_id = pending.registration_id

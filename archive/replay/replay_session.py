@@ -40,7 +40,7 @@ from aerotape.errors import (
 )
 from aerotape.protocol import NULL_VALUE, ErrorCode
 from aerotape.waiting import SOON_NS, Running
-from aerotape.worker_tasks import ReplayTask
+from aerotape.worker_arguments import ReplayArguments
 
 if TYPE_CHECKING:
     from aerotape._native import (
@@ -289,7 +289,7 @@ class Replays:
         request = session.request
         file_io_max_length = request.file_io_max_length or 0
         try:
-            task = ReplayTask(
+            arguments = ReplayArguments(
                 replay_session_id=replay_id,
                 recording_id=session.recording_id,
                 replay_position=position,
@@ -306,7 +306,7 @@ class Replays:
                 answer=session.requester.deferred_ok(session.correlation_id, replay_id),
                 archive_dir=None if request.imported is None else request.imported.directory,
             )
-            session.progress = self.replayer.replay(publication, task)
+            session.progress = self.replayer.replay(publication, arguments)
         except AerotapeError as error:
             publication.revoke()
             self.on_done(replay_id, position, ErrorCode.GENERIC, str(error))

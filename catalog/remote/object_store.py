@@ -95,7 +95,7 @@ class S3Object:
         return bytes(obstore.get(self._store, self._key).bytes())
 
     def close(self) -> None:
-        """Do nothing."""
+        """Nothing is open: each read is a request."""
 
 
 _used_by: list[int] = []

@@ -171,7 +171,7 @@ class PersistentSubscription(Closing):
 
     @property
     def state(self) -> PersistentState:
-        """The state."""
+        """The step of the subscription: from the replay to the live stream."""
         return self._machine.state
 
     @property

@@ -149,7 +149,7 @@ class ReplayMerge(ImageReader, Closing):
 
     @property
     def state(self) -> MergeState:
-        """The state."""
+        """The step of the merge: from the replay to the live stream."""
         return self._state
 
     @property

@@ -1100,7 +1100,7 @@ class MirrorLedgerRequest(Message):
         "ack_quorum",
         "password_hash",
         "source_channel",
-        "replica",
+        "member_record",
     )
     __slots__ = __match_args__
 
@@ -1122,7 +1122,7 @@ class MirrorLedgerRequest(Message):
         ack_quorum: int | None = None,  # since version 1
         password_hash: bytes = b"",
         source_channel: str = "",
-        replica: str | None = "",
+        member_record: str | None = "",
     ) -> None:
         self.control_session_id = control_session_id
         self.correlation_id = correlation_id
@@ -1140,7 +1140,7 @@ class MirrorLedgerRequest(Message):
         self.ack_quorum = ack_quorum
         self.password_hash = password_hash
         self.source_channel = source_channel
-        self.replica = replica
+        self.member_record = member_record
 
     def encode(self) -> bytes:
         try:
@@ -1168,7 +1168,7 @@ class MirrorLedgerRequest(Message):
                 block
                 + data_field(self.password_hash)
                 + text_field(self.source_channel)
-                + text_field(self.replica)
+                + text_field(self.member_record)
             )
         except ENCODE_FAULTS as fault:
             raise encode_error(self, _MIRROR_LEDGER_REQUEST, fault) from None
@@ -1229,9 +1229,9 @@ class MirrorLedgerRequest(Message):
             ack_quorum = None
         password_hash, end = read_data(buffer, end, "MirrorLedgerRequest.password_hash")
         source_channel, end = read_text(buffer, end, "MirrorLedgerRequest.source_channel")
-        replica: str | None = None
+        member_record: str | None = None
         if version >= 1:
-            replica, _ = read_text(buffer, end, "MirrorLedgerRequest.replica")
+            member_record, _ = read_text(buffer, end, "MirrorLedgerRequest.member_record")
         return cls(
             control_session_id,
             correlation_id,
@@ -1249,7 +1249,7 @@ class MirrorLedgerRequest(Message):
             ack_quorum,
             password_hash,
             source_channel,
-            replica,
+            member_record,
         )
 
 
@@ -1474,7 +1474,7 @@ class LedgerDescriptor(Message):
         "damaged_entries",
         "repaired_entries",
         "mirrors",
-        "replica",
+        "member_record",
         "members",
     )
     __slots__ = __match_args__
@@ -1504,7 +1504,7 @@ class LedgerDescriptor(Message):
         damaged_entries: int | None = None,  # since version 2
         repaired_entries: int | None = None,  # since version 2
         mirrors: str = "",
-        replica: str | None = "",
+        member_record: str | None = "",
         members: str | None = "",
     ) -> None:
         self.control_session_id = control_session_id
@@ -1530,7 +1530,7 @@ class LedgerDescriptor(Message):
         self.damaged_entries = damaged_entries
         self.repaired_entries = repaired_entries
         self.mirrors = mirrors
-        self.replica = replica
+        self.member_record = member_record
         self.members = members
 
     def encode(self) -> bytes:
@@ -1566,7 +1566,7 @@ class LedgerDescriptor(Message):
             return (
                 block
                 + text_field(self.mirrors)
-                + text_field(self.replica)
+                + text_field(self.member_record)
                 + text_field(self.members)
             )
         except ENCODE_FAULTS as fault:
@@ -1673,9 +1673,9 @@ class LedgerDescriptor(Message):
         if repaired_entries == -9223372036854775808:
             repaired_entries = None
         mirrors, end = read_text(buffer, end, "LedgerDescriptor.mirrors")
-        replica: str | None = None
+        member_record: str | None = None
         if version >= 1:
-            replica, end = read_text(buffer, end, "LedgerDescriptor.replica")
+            member_record, end = read_text(buffer, end, "LedgerDescriptor.member_record")
         members: str | None = None
         if version >= 1:
             members, _ = read_text(buffer, end, "LedgerDescriptor.members")
@@ -1703,7 +1703,7 @@ class LedgerDescriptor(Message):
             damaged_entries,
             repaired_entries,
             mirrors,
-            replica,
+            member_record,
             members,
         )
 

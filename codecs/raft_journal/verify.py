@@ -179,7 +179,6 @@ class _Joined:
         self._last_highest = None
 
     def add(self, segment: JournalSegment, found: _native.RaftSegmentCheck) -> None:
-        """Add a segment."""
         check, name, descriptor = self.check, segment.path.name, segment.descriptor
         findings = [Finding(name, *each) for each in found.findings]
 

@@ -200,7 +200,6 @@ class _Taken:
         self._ids: dict[int, str] = {}
 
     def add(self, name: str, id_: int) -> None:
-        """Add a part."""
         if name in self._names:
             raise MistakeError(f"{self._where} has this name twice")
         if id_ in self._ids:

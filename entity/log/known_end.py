@@ -38,7 +38,6 @@ class KnownEnd:
     """
 
     def __init__(self) -> None:
-        """Create an empty run."""
         self.begin = self.end = -1
         self._changed: dict[bytes, int] = {}
         self._folds: OrderedDict[bytes, Known] = OrderedDict()

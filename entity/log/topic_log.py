@@ -176,7 +176,7 @@ class TopicLog(Closing):
         return pointer.next_position, head
 
     def _seen(self, partition: Partition, id: str) -> Task[tuple[Pointer | None, Head | None]]:
-        """Return what the store has now: the pointer of a partition, and the head of a journal."""
+        """The pointer of a partition and the head of a journal that the store has now."""
         if self.store is None:
             return None, None
         asked = Blocking(partial(self.store.view, self.topic, partition.index, id))

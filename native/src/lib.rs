@@ -15,11 +15,11 @@ pub mod aeron;
 #[allow(unsafe_code)]
 mod arrow_capsules;
 pub mod assembly;
+mod bindings;
 mod catalog;
 mod entity;
 #[allow(unsafe_code)]
 mod fork;
-mod format;
 pub mod idle;
 mod ledger;
 pub mod mailbox;
@@ -39,7 +39,7 @@ mod _native {
 
     #[pymodule_export]
     use super::aeron::{
-        AeronClient, Counter, CountersReader, ExclusivePublication, Image, Publication, Sending,
+        AeronClient, BulkOffer, Counter, CountersReader, ExclusivePublication, Image, Publication,
         Subscription,
         destination::PendingDestination,
         driver::{MediaDriver, recordings::recordings_in},
@@ -47,6 +47,20 @@ mod _native {
         pending::{
             PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
         },
+    };
+    #[pymodule_export]
+    use super::bindings::raft_journal::{
+        decode_raft_records, raft_record_schema, scan_raft_records, verify_raft_segments,
+    };
+    #[pymodule_export]
+    use super::bindings::segment::{
+        check_segments, checksum, list_segments, reference_check, rewrite_checksums, walk_segment,
+    };
+    #[pymodule_export]
+    use super::bindings::{
+        sbe::SbeDecoder,
+        scan::SegmentScan,
+        statistics::{RecordingCounts, RecordingPass},
     };
     #[pymodule_export]
     use super::catalog::{
@@ -57,20 +71,6 @@ mod _native {
         journals::entity_journals,
         json::{check_json, json_events, json_members},
         lower_case_hash, single_append, string_hash,
-    };
-    #[pymodule_export]
-    use super::format::raft_journal::{
-        decode_raft_records, raft_record_schema, scan_raft_records, verify_raft_segments,
-    };
-    #[pymodule_export]
-    use super::format::segment::{
-        check_segments, checksum, list_segments, reference_check, rewrite_checksums, walk_segment,
-    };
-    #[pymodule_export]
-    use super::format::{
-        sbe::SbeDecoder,
-        scan::SegmentScan,
-        statistics::{RecordingCounts, RecordingPass},
     };
     #[pymodule_export]
     use super::ledger::{

@@ -42,7 +42,7 @@ _COLUMNS: Final = {
 
 
 def read_converted(store: OutputStore, id: int) -> dict[int, Converted] | None:
-    """Return what a file says of each recording, by its key; None if there is no such file.
+    """The converted ranges in a file, by key of the recording; None if there is no such file.
 
     Raises:
         StorageError: the file cannot be read.

@@ -215,7 +215,7 @@ class DeltaRecordingTable:
         return pyarrow.schema([field for field in schema if field.name not in self._partitions])
 
     def converted(self, recording_ids: Iterable[int]) -> dict[int, Converted]:
-        """Return what the table has of recordings; `commit` checks that they are unchanged."""
+        """The converted ranges of recordings; `commit` checks that they are unchanged."""
         ids, present = list(recording_ids), self._converted
         self._planned.update((id, present.get(id)) for id in ids)
         return {id: present[id] for id in ids if id in present}

@@ -118,7 +118,7 @@ def _version_with_the_files_of(read: ReadCommit, restoring: int) -> int | None:
 
 
 def converted_without_list(table: DeltaTable, store: OutputStore) -> dict[int, Converted]:
-    """Return what a table has of each recording, as its rows show it.
+    """The converted ranges of each recording, from the rows of a table.
 
     The positions from the first row of a recording to the last one count as converted. What an
     earlier commit says of a recording is returned if its last row is the one that the commit names,

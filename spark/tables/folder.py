@@ -177,7 +177,7 @@ class ParquetFolder:
         return next((content.columns for content in self._files.values()), None)
 
     def converted(self, recording_ids: Iterable[int]) -> dict[int, Converted]:
-        """Return what the files have of recordings."""
+        """The converted ranges of recordings in the files."""
         parts: dict[int, list[Converted]] = {id: [] for id in recording_ids}
         for content in self._files.values():
             for id in content.converted.keys() & parts:

@@ -366,7 +366,7 @@ class _Converted:
 
     @cached_property
     def converted(self) -> Converted | None:
-        """What the table has then of the recording; None if no change."""
+        """The converted ranges of the recording afterwards; None if no change."""
         plan = self.plan
         if plan.replace_from is None and not any(each.rows for each in self.outcomes):
             return None

@@ -64,7 +64,7 @@ class Table(Protocol):
         """Return its columns and their Arrow types, without the date; None if it has no rows."""
 
     def converted(self, recording_ids: Iterable[int]) -> dict[int, Converted]:
-        """Return what the table has of recordings, of those of which it has rows."""
+        """The converted ranges of those of the recordings that have rows in the table."""
 
     def commit(
         self,

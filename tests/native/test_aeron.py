@@ -157,8 +157,8 @@ def test_mailbox_reports_losses_only_on_request(driver: _native.MediaDriver) -> 
     mailbox = _native.Mailbox()
     client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
     asked = [
-        client.async_add_subscription("aeron:ipc", 9, mailbox, tells_losses=tells_losses)
-        for tells_losses in (False, True)
+        client.async_add_subscription("aeron:ipc", 9, mailbox, report_unavailable=reported)
+        for reported in (False, True)
     ]
     publication = client.add_exclusive_publication("aeron:ipc", 9)
     events: list[_native.Event] = []

@@ -14,7 +14,7 @@ PREAMBLE = """
 import gc, os, sys, threading, time
 from pathlib import Path
 from aerotape import _native
-from aerotape.worker_tasks import RecordingTask, WorkerOptions
+from aerotape.worker_arguments import RecordArguments, WorkerOptions
 
 SECOND_NS = 1_000_000_000
 driver = _native.MediaDriver.launch({
@@ -102,7 +102,7 @@ for recording_id in range(20):
     image = announced(mailbox)
     start = image.join_position
     counter = client.add_counter(100, b"", "position")
-    worker.record(image, counter, RecordingTask(recording_id, start, 65536))
+    worker.record(image, counter, RecordArguments(recording_id, start, 65536))
     for _ in range(10):
         assert publication.offer_within(bytes(96), 5 * SECOND_NS) > 0
     wait_until(lambda: counter.get() == publication.position, "not recorded")

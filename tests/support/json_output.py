@@ -7,16 +7,17 @@ from collections.abc import Sequence
 
 from jsonschema import Draft202012Validator
 
-from aerotape.tools._cli.json_output.records import COMMANDS
-from aerotape.tools._cli.json_output.schema import schema
+from aerotape.tools._cli.json_schema import schema
 
-_VALIDATOR = Draft202012Validator(schema())
+_SCHEMA = schema()
+_COMMANDS = _SCHEMA["properties"]
+_VALIDATOR = Draft202012Validator(_SCHEMA)
 
 
 def _command(arguments: Sequence[str]) -> str:
     """Return the documented name of the command of a command line."""
     words = [arguments[0], *(f"{arguments[0]} {argument}" for argument in arguments[1:])]
-    return next(name for name in (*words[1:], words[0]) if name in COMMANDS)
+    return next(name for name in (*words[1:], words[0]) if name in _COMMANDS)
 
 
 def check(arguments: Sequence[str], out: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from aerotape import _native
-from aerotape.worker_tasks import RecordingTask, ReplayTask, WorkerOptions
+from aerotape.worker_arguments import RecordArguments, ReplayArguments, WorkerOptions
 from support.model.term_log import TermLog
 from support.native_events import as_tuple
 
@@ -104,14 +104,14 @@ class WorkerRig:
             confirmed = self.client.add_counter(
                 LEDGER_CONFIRMED_TYPE_ID, recording_id.to_bytes(8, "little"), "confirmed"
             )
-        task = RecordingTask(
+        arguments = RecordArguments(
             recording_id=recording_id,
             start_position=0,
             segment_length=segment_length,
             durability=durability,
             confirmed_counter=confirmed,
         )
-        worker.record(image, counter, task)
+        worker.record(image, counter, arguments)
         log = TermLog(
             session_id=publication.session_id,
             stream_id=stream_id,
@@ -151,7 +151,7 @@ class WorkerRig:
         )
         subscription = self.client.add_subscription(channel, stream_id if subscribe else 9999)
         self._exits.callback(subscription.close)
-        task = ReplayTask(
+        arguments = ReplayArguments(
             replay_session_id=replay_session_id,
             recording_id=recording.recording_id,
             replay_position=position,
@@ -164,7 +164,7 @@ class WorkerRig:
             channel=channel,
             **{"connect_timeout_ns": 5_000_000_000} | options,
         )
-        worker.replay(publication, task)
+        worker.replay(publication, arguments)
         return subscription
 
     def segment_bytes(self, recording: LiveRecording) -> bytes:

@@ -1,6 +1,7 @@
 """Commands that have commands, of which only the module of the given one is loaded.
 
-Each module has `add_commands(commands)`, which adds its commands by `add_command`.
+Each module has `add_commands(commands)`, which adds its commands by `add_command`, and `JSON_ROWS`
+with the records that they print (see `json_schema`).
 """
 
 from __future__ import annotations

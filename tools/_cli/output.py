@@ -26,6 +26,16 @@ from aerotape.tools._cli.escaping import write_styled
 Row = Mapping[str, Any]
 
 
+class Absent(enum.Enum):
+    """The type of `ABSENT`."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+"""The value of a field of a record that is not printed."""
+
+
 class Json(str):
     """JSON on one line, the value of a field of `emit_line`, which prints it as it is."""
 
@@ -76,10 +86,10 @@ def emit(
         omitted: columns that a narrow terminal does not show, the first one first.
     """
     if isinstance(result, Mapping) or _is_record(result):
-        row = _as_row(result)
+        row = as_row(result)
         _print_json(row) if args.json else print(_record_text(row), end="")
         return
-    rows = (_as_row(row) for row in result)
+    rows = (as_row(row) for row in result)
     if args.json:
         _print_json_array(rows)
         return
@@ -113,7 +123,7 @@ def emit_table(
     """
     if args.json:
         names = _distinct(columns)
-        _print_json_array(_as_row(dict(zip(names, row, strict=True))) for row in rows)
+        _print_json_array(as_row(dict(zip(names, row, strict=True))) for row in rows)
         return
     table = [[_plain(value) for value in row] for row in rows]
     if table:
@@ -134,14 +144,14 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return found
 
 
-def emit_value(name: str, value: int, args: argparse.Namespace) -> None:
-    """Print one number: alone for people, as an object with its name in JSON."""
-    emit({name: value}, args) if args.json else print(value)
+def emit_value(record: Any, args: argparse.Namespace) -> None:
+    """Print a record of one number: alone for people, as an object in JSON."""
+    emit(record, args) if args.json else print(*as_row(record).values())
 
 
 def print_section(title: str, row: Row) -> None:
     """Print a record for people, under its title and followed by an empty line."""
-    print(f"{title}:\n{_record_text(_as_row(row))}")
+    print(f"{title}:\n{_record_text(as_row(row))}")
 
 
 def emit_line(row: Row | Any, text: str, args: argparse.Namespace) -> None:
@@ -150,12 +160,20 @@ def emit_line(row: Row | Any, text: str, args: argparse.Namespace) -> None:
 
 
 def json_object(row: Row | Any) -> Json:
-    """Return a row as a JSON object; a value that is `Json` is in it as it is."""
-    shown = (
-        f"{_dumps(name)}: {value if type(value) is Json else _dumps(value)}"
-        for name, value in _as_row(row).items()
-    )
+    """Return a row as a JSON object; a value that is `Json` is in it as it is.
+
+    So it is in rows that are in a list of this row.
+    """
+    shown = (f"{_dumps(name)}: {_json_value(value)}" for name, value in as_row(row).items())
     return Json(f"{{{', '.join(shown)}}}")
+
+
+def _json_value(value: Any) -> str:
+    if type(value) is Json:
+        return value
+    if type(value) is list and value and type(value[0]) is dict:
+        return f"[{', '.join(map(json_object, value))}]"
+    return _dumps(value)
 
 
 def note(text: str) -> None:
@@ -182,12 +200,17 @@ def _is_record(value: object) -> bool:
     return dataclasses.is_dataclass(value) or hasattr(value, "_asdict")
 
 
-def _as_row(value: Any) -> dict[str, Any]:
+def as_row(value: Row | Any) -> dict[str, Any]:
+    """Return a record (a mapping, dataclass or named tuple) in types of JSON, without ABSENT."""
     items: Mapping[str, Any]
     if isinstance(value, Mapping):
         items = value
     elif dataclasses.is_dataclass(value):
-        items = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        items = {
+            each.name: found
+            for each in dataclasses.fields(value)
+            if (found := getattr(value, each.name)) is not ABSENT
+        }
     else:
         items = value._asdict()
     return {str(key): _plain(item) for key, item in items.items()}
@@ -206,7 +229,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping) or _is_record(value):
-        return _as_row(value)
+        return as_row(value)
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item) for item in value]
     return value

@@ -9,8 +9,9 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,13 +21,13 @@ from aerotape.errors import ConfigurationError
 from aerotape.spark.source import options as parse
 from aerotape.tools._cli.arguments import duration_s, int32, option
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
-from aerotape.tools._cli.output import Progress, emit, emit_line, note
+from aerotape.tools._cli.output import ABSENT, Absent, Progress, as_row, emit, emit_line, note
 from aerotape.tools._cli.times import add_time_options, time_range
 
 if TYPE_CHECKING:
     from aerotape.catalog.location import StorageOptions
     from aerotape.replay.offline.directory import Recording
-    from aerotape.spark.tables.job import JobReport, RecordingReport
+    from aerotape.spark.tables.job import ImportedReport, JobReport, RecordingReport
     from aerotape.spark.tables.plan import JobOptions
     from aerotape.spark.tables.table import Table
 
@@ -73,6 +74,72 @@ _READING: Final = {
     "partitionBytes": (
         "N[k|m|g]",
         "bytes of recording per task and file, at least a term of it (default: 128m)",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRecording:
+    """The plan for a recording.
+
+    Attributes:
+        recording_id: recording id.
+        qualified_name: qualified id of an imported recording, 32 hexadecimal digits.
+        action: convert, replace, up to date, wait for more or refuse.
+        ranges: positions that are converted, `from-to`.
+        recording_bytes: bytes to convert.
+        reason: why it is refused or replaced, null if it is not.
+    """
+
+    recording_id: int
+    qualified_name: str | Absent = ABSENT
+    action: str
+    ranges: Sequence[str]
+    recording_bytes: int
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableTotals:
+    """The sums of all rounds.
+
+    Attributes:
+        out_dir: where the table is.
+        messages: number of messages.
+        recording_bytes: bytes of segment files converted.
+        payload_bytes: bytes of payloads.
+        parquet_bytes: bytes of Parquet files written.
+        files: number of files written.
+    """
+
+    out_dir: str
+    messages: int
+    recording_bytes: int
+    payload_bytes: int
+    parquet_bytes: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport(TableTotals):
+    """The outcome of a conversion.
+
+    Attributes:
+        elapsed_s: time taken, seconds.
+        recordings: the outcome of each recording.
+    """
+
+    elapsed_s: float
+    recordings: Sequence[RecordingReport | ImportedReport]
+
+
+JSON_ROWS: Final = {
+    "": TableReport,
+    "--dry-run": PlannedRecording,
+    "--watch": (
+        "aerotape.spark.tables.job:RecordingReport",
+        "aerotape.spark.tables.job:ImportedReport",
+        TableTotals,
     ),
 }
 
@@ -250,16 +317,16 @@ def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int
     plans = plan_only(options, table)
     _note_partition_bytes(longest_term(plans), options, args)
     rows = [
-        {
+        PlannedRecording(
             **_id_row(plan.recording),
-            "action": plan.action.value,
-            "ranges": [f"{part.from_position}-{part.to_position}" for part in plan.ranges],
-            "recording_bytes": plan.recording_bytes,
-            "reason": plan.reason,
-        }
+            action=plan.action.value,
+            ranges=[f"{part.from_position}-{part.to_position}" for part in plan.ranges],
+            recording_bytes=plan.recording_bytes,
+            reason=plan.reason,
+        )
         for plan in plans
     ]
-    _print_rows(rows, "action", args)
+    _print_rows(list(map(as_row, rows)), "action", args)
     for plan in plans:
         for warning in plan.warnings:
             note(f"warning: recording {key_name(plan.key)}: {warning}")
@@ -319,7 +386,7 @@ def _watch(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
     )
     if total.gone.issuperset(options.read.recording_ids or [None]):
         note("all recordings of --recording-ids are gone")
-    emit({"out_dir": args.out, **total.totals}, args)
+    emit(TableTotals(args.out, **total.totals), args)
     if not total.suspect:
         return EXIT_OK
     ids = ", ".join(key_name(key) for key in total.suspect)
@@ -336,14 +403,15 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 def _print(report: JobReport, args: argparse.Namespace) -> None:
     from aerotape.spark.tables.watch import SUMS
 
-    rows = [dataclasses.asdict(recording) for recording in report.recordings]
-    totals = {
-        "out_dir": report.table,
-        **{name: report.total(name) for name in SUMS},
-        "elapsed_s": report.elapsed_s,
-    }
+    rows = [as_row(recording) for recording in report.recordings]
+    sums = {name: report.total(name) for name in SUMS}
     if args.json:
-        emit({**totals, "recordings": rows}, args)
+        emit(
+            TableReport(
+                report.table, **sums, elapsed_s=report.elapsed_s, recordings=report.recordings
+            ),
+            args,
+        )
         return
     shown = ["recording_id", "messages", "recording_bytes", "result"]
     if args.scopeIds is not None:
@@ -351,7 +419,7 @@ def _print(report: JobReport, args: argparse.Namespace) -> None:
     _print_rows([{name: row.get(name) for name in shown} for row in rows], "result", args)
     if rows:
         print()
-    emit(totals, args)
+    emit({"out_dir": report.table, **sums, "elapsed_s": report.elapsed_s}, args)
 
 
 def _print_rows(rows: list[dict[str, Any]], result: str, args: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import _native
@@ -34,6 +35,53 @@ _IGNORED: Final = (
 )
 _EVENT_NAMES: Final = frozenset({"seqnr", "tags", "payloadtype", "payload"})
 _SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedEvents:
+    """Events that were appended.
+
+    Attributes:
+        topic: topic.
+        key: key of the entity.
+        from_seq_nr: first sequence number.
+        to_seq_nr: last sequence number.
+        partition: partition of the topic.
+        offset: position of the record in the partition's log, bytes.
+        next_position: position after the record, bytes.
+    """
+
+    topic: str
+    key: str
+    from_seq_nr: int
+    to_seq_nr: int
+    partition: int
+    offset: int
+    next_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSnapshot:
+    """A snapshot that was saved.
+
+    Attributes:
+        topic: topic.
+        key: key of the entity.
+        seq_nr: the last event that is in the snapshot.
+        partition: partition of the topic.
+        offset: position of the record in the partition's log, bytes.
+        next_position: position after the record, bytes.
+    """
+
+    topic: str
+    key: str
+    seq_nr: int
+    partition: int
+    offset: int
+    next_position: int
+
+
+JSON_ROWS: Final = {"append": AppendedEvents, "save-snapshot": SavedSnapshot}
 
 
 def add_commands(commands: Commands) -> None:
@@ -97,13 +145,13 @@ def _append(args: argparse.Namespace) -> None:
         else:
             events, place = _append_after(entities, given, metadata, args)
     emit(
-        {
-            "topic": args.topic,
-            "key": args.key,
-            "from_seq_nr": events[0].seq_nr,
-            "to_seq_nr": events[-1].seq_nr,
+        AppendedEvents(
+            topic=args.topic,
+            key=args.key,
+            from_seq_nr=events[0].seq_nr,
+            to_seq_nr=events[-1].seq_nr,
             **place._asdict(),
-        },
+        ),
         args,
     )
 
@@ -150,7 +198,7 @@ def _save_snapshot(args: argparse.Namespace) -> None:
         place = entities.save_snapshot(
             args.key, state.seq_nr, state.payload, state.payload_type, metadata=metadata
         )
-    emit({"topic": args.topic, "key": args.key, "seq_nr": state.seq_nr, **place._asdict()}, args)
+    emit(SavedSnapshot(args.topic, args.key, state.seq_nr, **place._asdict()), args)
 
 
 def _metadata(args: argparse.Namespace) -> Any:

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Final
 
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit
 from aerotape.tools._entity._common import add_store, add_topic
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTopic:
+    """A topic that was copied.
+
+    Attributes:
+        topic: topic.
+        journals: number of journals.
+        events: number of events.
+        snapshots: number of snapshots.
+    """
+
+    topic: str
+    journals: int
+    events: int
+    snapshots: int
+
+
+JSON_ROWS: Final = {"copy-store": CopiedTopic}
 
 
 def add_commands(commands: Commands) -> None:
@@ -29,4 +50,4 @@ def _copy_store(args: argparse.Namespace) -> None:
 
     topic = check_topic(args.topic)
     copied = copy_topic(getattr(args, "from"), args.to, topic)
-    emit({"topic": topic, **asdict(copied)}, args)
+    emit(CopiedTopic(topic=topic, **asdict(copied)), args)

@@ -4,21 +4,50 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
 
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.connection import add_connection_options
 from aerotape.tools._cli.group import Commands, add_command
-from aerotape.tools._cli.output import Json, emit_line, json_object
+from aerotape.tools._cli.output import ABSENT, Absent, emit_line
 from aerotape.tools._entity._common import add_optional_store, add_topic, open_topic
-from aerotape.tools._entity.read import event_row, event_text
+from aerotape.tools._entity.read import EventRow, event_row, event_text
 
 if TYPE_CHECKING:
     from aerotape.entity.following.changes import TopicChange
     from aerotape.entity.following.following import From
 
 _POSITIONS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicChangeRow:
+    """A change of a journal.
+
+    Attributes:
+        topic: topic.
+        key: key of the entity.
+        change: append, delete or purge.
+        events: the events of an append.
+        to_seq_nr: the last event of a delete.
+        partition: partition of the topic.
+        offset: position of the record in the partition's log, bytes.
+        positions: positions of the partitions, for --from.
+    """
+
+    topic: str
+    key: str
+    change: str
+    events: Sequence[EventRow] | Absent = ABSENT
+    to_seq_nr: int | Absent = ABSENT
+    partition: int
+    offset: int
+    positions: str
+
+
+JSON_ROWS: Final = {"follow": TopicChangeRow}
 
 
 def add_commands(commands: Commands) -> None:
@@ -76,30 +105,30 @@ def _follow(args: argparse.Namespace) -> None:
 def _emit(change: TopicChange, args: argparse.Namespace) -> None:
     from aerotape.entity.following.changes import TopicAppend, TopicDelete
 
-    what: dict[str, Any] = {}
+    events: list[EventRow] | Absent = ABSENT
+    to_seq_nr: int | Absent = ABSENT
     if isinstance(change, TopicAppend):
         name, texts = "append", [event_text(each) for each in change.events]
-        if args.json:
-            rows = (json_object(event_row(each)) for each in change.events)
-            what = {"events": Json(f"[{', '.join(rows)}]")}
+        events = [event_row(each) for each in change.events]
     elif isinstance(change, TopicDelete):
         name, texts = "delete", [f"deleted up to {change.to_seq_nr}"]
-        what = {"to_seq_nr": change.to_seq_nr}
+        to_seq_nr = change.to_seq_nr
     else:
         name, texts = "purge", ["purged"]
     if not args.json:
         for text in texts:
             emit_line({}, f"{change.id} {text}", args)
         return
-    row = {
-        "topic": args.topic,
-        "key": change.id,
-        "change": name,
-        **what,
-        "partition": change.partition,
-        "offset": change.offset,
-        "positions": ",".join(str(each) for _, each in sorted(change.positions.items())),
-    }
+    row = TopicChangeRow(
+        topic=args.topic,
+        key=change.id,
+        change=name,
+        events=events,
+        to_seq_nr=to_seq_nr,
+        partition=change.partition,
+        offset=change.offset,
+        positions=",".join(str(each) for _, each in sorted(change.positions.items())),
+    )
     emit_line(row, "", args)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import integer
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.group import Commands, add_command
-from aerotape.tools._cli.output import Row, emit
+from aerotape.tools._cli.output import Row, as_row, emit
 from aerotape.tools._cli.times import time_text
 from aerotape.tools._entity._common import key
 
@@ -19,6 +20,62 @@ if TYPE_CHECKING:
     from aerotape.entity.stores.base import EntityStore
 
 _MOST_IDS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTopic:
+    """A topic that is recorded.
+
+    Attributes:
+        topic: topic.
+        type: VD_JOURNAL or PD_JOURNAL.
+        partitions: number of partitions.
+        recorded_bytes: bytes recorded.
+    """
+
+    topic: str
+    type: str
+    partitions: int
+    recorded_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """A topic in a store.
+
+    Attributes:
+        topic: topic.
+        partitions: number of partitions.
+        replicated_bytes: bytes that the store has.
+    """
+
+    topic: str
+    partitions: int
+    replicated_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEntity:
+    """An entity of a topic.
+
+    Attributes:
+        key: its key.
+        partition: partition of the topic.
+        seq_nr: sequence number of its last event.
+        deleted_to: last deleted sequence number.
+        updated_ms: last change, epoch milliseconds.
+        expires_ms: when its journal may be purged, epoch milliseconds; null if never.
+    """
+
+    key: str
+    partition: int
+    seq_nr: int
+    deleted_to: int | None
+    updated_ms: int
+    expires_ms: int | None
+
+
+JSON_ROWS: Final = {"list": RecordedTopic | StoredTopic | ListedEntity}
 
 
 def add_commands(commands: Commands) -> None:
@@ -67,25 +124,25 @@ def _list(args: argparse.Namespace) -> None:
             _emit_ids(_ids(store, args), args)
 
 
-def _recorded(client: ArchiveClient) -> Iterator[Row]:
+def _recorded(client: ArchiveClient) -> Iterator[RecordedTopic]:
     from aerotape.entity.topic import recordings_of, topics_of
 
     recordings = list(client.list_recordings())
     for topic in topics_of(recordings):
         found = recordings_of(topic, recordings)
         partition = next(iter(found))
-        yield {
-            "topic": topic,
-            "type": partition.type,
-            "partitions": partition.count,
-            "recorded_bytes": sum(
+        yield RecordedTopic(
+            topic=topic,
+            type=partition.type,
+            partitions=partition.count,
+            recorded_bytes=sum(
                 client.max_recorded_position(each.recording_id) - each.start_position
                 for each in found.values()
             ),
-        }
+        )
 
 
-def _recorded_ids(client: ArchiveClient, args: argparse.Namespace) -> list[Row]:
+def _recorded_ids(client: ArchiveClient, args: argparse.Namespace) -> list[ListedEntity]:
     """Return the ids of a topic from its recordings, with what the store of a replicator has."""
     from aerotape.entity.following.changes import TopicAppend, TopicDelete
     from aerotape.entity.topic import existing_recordings_of
@@ -113,42 +170,38 @@ def _recorded_ids(client: ArchiveClient, args: argparse.Namespace) -> list[Row]:
                 del found[change.id]
     after = None if args.after is None else args.after.encode()
     ids = sorted((id for id in found if after is None or id.encode() > after), key=str.encode)
-    names = ("partition", "seq_nr", "deleted_to", "updated_ms", "expires_ms")
-    return [
-        {"key": id, **{name: found[id][name] for name in names}}
-        for id in ids[: _most(args)]
-    ]
+    return [ListedEntity(key=id, **found[id]) for id in ids[: _most(args)]]
 
 
-def _stored(store: EntityStore) -> Iterator[Row]:
+def _stored(store: EntityStore) -> Iterator[StoredTopic]:
     for topic in store.topics():
         pointers = store.pointers(topic).values()
         replicated = sum(pointer.next_position for pointer in pointers)
-        yield {"topic": topic, "partitions": len(pointers), "replicated_bytes": replicated}
+        yield StoredTopic(topic, len(pointers), replicated)
 
 
-def _ids(store: EntityStore, args: argparse.Namespace) -> Iterator[Row]:
+def _ids(store: EntityStore, args: argparse.Namespace) -> Iterator[ListedEntity]:
     from aerotape.entity.stores.copying import pointers_of
 
     pointers_of(store, args.topic)  # refuses an unknown topic
     for id, head in store.ids(args.topic, args.after, _most(args)):
-        yield {
-            "key": id,
-            "partition": head.partition,
-            "seq_nr": head.seq_nr,
-            "deleted_to": head.delete_to,
-            "updated_ms": head.updated_ms,
-            "expires_ms": head.expires_ms,
-        }
+        yield ListedEntity(
+            key=id,
+            partition=head.partition,
+            seq_nr=head.seq_nr,
+            deleted_to=head.delete_to,
+            updated_ms=head.updated_ms,
+            expires_ms=head.expires_ms,
+        )
 
 
-def _emit_ids(rows: Iterable[Row], args: argparse.Namespace) -> None:
+def _emit_ids(rows: Iterable[ListedEntity], args: argparse.Namespace) -> None:
     """Print ids: for people with times, in JSON with their milliseconds."""
     emit(rows if args.json else map(_with_times, rows), args, "no ids")
 
 
-def _with_times(row: Row) -> Row:
-    shown = dict(row)
+def _with_times(row: ListedEntity) -> Row:
+    shown = as_row(row)
     for name in ("updated", "expires"):
         milliseconds = shown.pop(f"{name}_ms")
         shown[name] = None if milliseconds is None else time_text(milliseconds)

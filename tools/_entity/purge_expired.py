@@ -4,12 +4,34 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
 from aerotape.tools._cli.times import time_text
 from aerotape.tools._entity._common import add_store, add_topic
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredJournal:
+    """A journal that has expired.
+
+    Attributes:
+        topic: topic.
+        key: key of the entity.
+        expires_ms: expiry, epoch milliseconds.
+        purged: whether it was purged.
+    """
+
+    topic: str
+    key: str
+    expires_ms: int
+    purged: bool
+
+
+JSON_ROWS: Final = {"purge-expired": ExpiredJournal}
 
 
 def add_commands(commands: Commands) -> None:
@@ -38,10 +60,10 @@ def _purge_expired(args: argparse.Namespace) -> None:
         entities = stack.enter_context(client.entities(args.topic, None, store))
         for each in purge_expired(entities, store, dry_run=args.dry_run):
             done = "purged" if each.is_purged else "not purged"
-            row = {
-                "topic": args.topic,
-                "key": each.id,
-                "expires_ms": each.expires_ms,
-                "purged": each.is_purged,
-            }
+            row = ExpiredJournal(
+                topic=args.topic,
+                key=each.id,
+                expires_ms=each.expires_ms,
+                purged=each.is_purged,
+            )
             emit_line(row, f"{each.id}: expired at {time_text(each.expires_ms)}, {done}", args)

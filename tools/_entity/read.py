@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import Json, emit_line
@@ -17,6 +19,69 @@ from aerotape.tools._entity._common import (
 if TYPE_CHECKING:
     from aerotape.codecs.entity.actions import Event
     from aerotape.entity.records import EventRecord, SnapshotRecord
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event.
+
+    Attributes:
+        seq_nr: sequence number of the event, from 1.
+        tags: tags of the event.
+        payload_type: json, text, binary or none.
+        payload: payload: JSON, text, or hexadecimal of a binary one; null without one.
+        timestamp_ms: time, epoch milliseconds.
+        partition: partition of the topic.
+        offset: position of the record in the partition's log, bytes.
+        origin: the writer, a host or an application; null if it is not known.
+        version: version of the writer, null if it is not known.
+        metadata: JSON that was given with the append.
+        payload_metadata: JSON that was given with the event.
+        expire_after_ns: expiry after the last append, nanoseconds.
+    """
+
+    seq_nr: int
+    tags: Sequence[str]
+    payload_type: str
+    payload: Any
+    timestamp_ms: int
+    partition: int
+    offset: int
+    origin: str | None
+    version: str | None
+    metadata: Any
+    payload_metadata: Any
+    expire_after_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRow:
+    """A snapshot.
+
+    Attributes:
+        seq_nr: the last event that is in the snapshot.
+        payload_type: json, text, binary or none.
+        payload: payload: JSON, text, or hexadecimal of a binary one; null without one.
+        timestamp_ms: time, epoch milliseconds.
+        partition: partition of the topic.
+        offset: position of the record in the partition's log, bytes.
+        origin: the writer, a host or an application; null if it is not known.
+        version: version of the writer, null if it is not known.
+        metadata: JSON that was given with the append.
+    """
+
+    seq_nr: int
+    payload_type: str
+    payload: Any
+    timestamp_ms: int
+    partition: int
+    offset: int
+    origin: str | None
+    version: str | None
+    metadata: Any
+
+
+JSON_ROWS: Final = {"read": EventRow, "snapshot": SnapshotRow}
 
 
 def add_commands(commands: Commands) -> None:
@@ -59,13 +124,11 @@ def snapshot_event(record: SnapshotRecord) -> Event:
     return Event(record.seq_nr, record.payload, record.payload_type)
 
 
-def snapshot_row(record: SnapshotRecord) -> dict[str, Any]:
-    """Return the fields of a snapshot that `--json` prints."""
-    return {
-        "seq_nr": record.seq_nr,
-        **_payload(snapshot_event(record)),
-        **_about(record),
-    }
+def snapshot_row(record: SnapshotRecord) -> SnapshotRow:
+    """Return the fields of a snapshot."""
+    return SnapshotRow(
+        seq_nr=record.seq_nr, **_payload(snapshot_event(record)), **_about(record)
+    )
 
 
 def event_text(record: EventRecord) -> str:
@@ -73,16 +136,16 @@ def event_text(record: EventRecord) -> str:
     return _text(record.event)
 
 
-def event_row(record: EventRecord) -> dict[str, Any]:
+def event_row(record: EventRecord) -> EventRow:
     """Return the fields of an event that `--json` prints."""
-    return {
-        "seq_nr": record.seq_nr,
-        "tags": list(record.event.tags),
+    return EventRow(
+        seq_nr=record.seq_nr,
+        tags=list(record.event.tags),
         **_payload(record.event),
         **_about(record),
-        "payload_metadata": record.payload_metadata,
-        "expire_after_ns": record.expire_after_ns,
-    }
+        payload_metadata=record.payload_metadata,
+        expire_after_ns=record.expire_after_ns,
+    )
 
 
 def _about(record: EventRecord | SnapshotRecord) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from aerotape.tools._cli.arguments import duration_ns
 from aerotape.tools._cli.connection import add_connection_options, connect
@@ -13,6 +14,32 @@ from aerotape.tools._entity._common import add_store, add_topic
 
 if TYPE_CHECKING:
     from aerotape.entity.replicator import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatedBatch:
+    """A batch that was replicated.
+
+    Attributes:
+        topic: topic.
+        partition: partition of the topic.
+        offset: position of the last record, bytes.
+        next_position: position after the record, bytes.
+        end_position: recorded position of the partition, bytes.
+        records: number of records.
+        events: number of events.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    next_position: int
+    end_position: int
+    records: int
+    events: int
+
+
+JSON_ROWS: Final = {"replicate": ReplicatedBatch}
 
 
 def add_commands(commands: Commands) -> None:
@@ -61,15 +88,15 @@ def _replicate(args: argparse.Namespace) -> None:
             emit_line(_row(args.topic, progress), _text(progress), args)
 
 
-def _row(topic: str, progress: Progress) -> dict[str, object]:
-    return {
-        "topic": topic,
-        "partition": progress.partition,
+def _row(topic: str, progress: Progress) -> ReplicatedBatch:
+    return ReplicatedBatch(
+        topic=topic,
+        partition=progress.partition,
         **progress.pointer._asdict(),
-        "end_position": progress.end_position,
-        "records": progress.records,
-        "events": progress.events,
-    }
+        end_position=progress.end_position,
+        records=progress.records,
+        events=progress.events,
+    )
 
 
 def _text(progress: Progress) -> str:

@@ -4,12 +4,39 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Final
 
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line
 from aerotape.tools._entity._common import add_topic, age_ns
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedPartition:
+    """A partition whose segment files were purged.
+
+    Attributes:
+        topic: topic.
+        partition: partition of the topic.
+        recording_id: recording id.
+        start_position: start position, bytes.
+        segment_files: number of segment files purged.
+        replicated_to: position up to which replicators have it, bytes.
+        held_files: older segment files that are not deleted because they are not replicated.
+    """
+
+    topic: str
+    partition: int
+    recording_id: int
+    start_position: int
+    segment_files: int
+    replicated_to: int | None
+    held_files: int
+
+
+JSON_ROWS: Final = {"retention": RetainedPartition}
 
 
 def add_commands(commands: Commands) -> None:
@@ -56,4 +83,4 @@ def _retention(args: argparse.Namespace) -> None:
         held = f", {each.held_files} held because not replicated" if each.held_files else ""
         done = "would purge" if args.dry_run else "purged"
         text = f"partition {each.partition}: {done} {each.segment_files} segment files{held}"
-        emit_line({"topic": args.topic, **asdict(each)}, text, args)
+        emit_line(RetainedPartition(topic=args.topic, **asdict(each)), text, args)

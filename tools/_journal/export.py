@@ -27,6 +27,26 @@ _FORMATS: Final = ("1.0", "8.2", "8.3")
 _INCOMPLETE: Final = ".incomplete"
 
 
+@dataclass(frozen=True, slots=True)
+class ExportedJournal:
+    """A journal that was written.
+
+    Attributes:
+        recording_id: recording id.
+        directory: directory.
+        records: number of records.
+        damage: why the export ended before the end, null if it did not.
+    """
+
+    recording_id: int
+    directory: Path
+    records: int
+    damage: str | None
+
+
+JSON_ROWS: Final = {"export": ExportedJournal}
+
+
 def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "export", _export)
@@ -88,12 +108,12 @@ def _export(args: argparse.Namespace) -> int:
             _new_directory(args.directory) as folder,
         ):
             records, damage = export(folder, source.messages(bar))
-    row = {
-        "recording_id": args.recording_id,
-        "directory": args.directory,
-        "records": records,
-        "damage": None if damage is None else str(damage),
-    }
+    row = ExportedJournal(
+        recording_id=args.recording_id,
+        directory=args.directory,
+        records=records,
+        damage=None if damage is None else str(damage),
+    )
     emit(row, args)
     if damage is not None:
         note(f"the records before the damage were exported: {damage}")

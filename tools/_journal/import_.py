@@ -7,8 +7,9 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import (
@@ -37,6 +38,32 @@ _INCOMPLETE: Final = "-incomplete"
 _ALIAS: Final = re.compile(r"[^|=?\x00-\x1f\x7f-\U0010ffff]+")
 _WAIT_S: Final = 60.0
 _POLL_S: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedJournal:
+    """A recording of a journal.
+
+    Attributes:
+        recording_id: recording id.
+        records: number of records.
+        first_index: index of the first record.
+        last_index: index of the last record.
+        start_position: start position, bytes.
+        stop_position: stop position, bytes.
+        damage: why the import ended before the end, null if it did not.
+    """
+
+    recording_id: int
+    records: int
+    first_index: int | None
+    last_index: int | None
+    start_position: int
+    stop_position: int
+    damage: str | None
+
+
+JSON_ROWS: Final = {"import": ImportedJournal}
 
 
 def add_commands(commands: Commands) -> None:
@@ -100,15 +127,15 @@ def _import_(args: argparse.Namespace) -> int:
         except JournalError as error:
             note(f"nothing was imported: {error}")
             return EXIT_DATA_SUSPECT
-    row: dict[str, Any] = {
-        "recording_id": recording.recording_id,
-        "records": copied.records,
-        "first_index": copied.first_index,
-        "last_index": copied.last_index,
-        "start_position": recording.start_position,
-        "stop_position": recording.stop_position,
-        "damage": None if copied.damage is None else str(copied.damage),
-    }
+    row = ImportedJournal(
+        recording_id=recording.recording_id,
+        records=copied.records,
+        first_index=copied.first_index,
+        last_index=copied.last_index,
+        start_position=recording.start_position,
+        stop_position=recording.stop_position,
+        damage=None if copied.damage is None else str(copied.damage),
+    )
     emit(row, args)
     if copied.damage is not None:
         note(f"the records before the damage were imported: {copied.damage}")

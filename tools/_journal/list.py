@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import JournalError
 from aerotape.tools._cli.arguments import count, identity
@@ -13,13 +15,21 @@ from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit_line, note
 from aerotape.tools._cli.times import time_text
 from aerotape.tools._journal.arguments import add_journal, for_each_journal
-from aerotape.tools._journal.rows import record_row
+from aerotape.tools._journal.rows import JournalRow, MemberRow, RecordRow, record_fields
 
 if TYPE_CHECKING:
     from aerotape.codecs.raft_journal.directory import StoredRecord
 
 _COLUMNS = "{:>12}  {:>12}  {:>8}  {:13}  {:>12}  {:>12}  {:>10}  {}"
 _NAMES = ("index", "asqn", "term", "type", "lowest_asqn", "highest_asqn", "length", "members")
+
+
+@dataclass(frozen=True)
+class ListedRecord(RecordRow, JournalRow):
+    """A record of a journal, and its raft entry."""
+
+
+JSON_ROWS: Final = {"list": ListedRecord}
 
 
 def add_commands(commands: Commands) -> None:
@@ -54,7 +64,7 @@ def _list(args: argparse.Namespace) -> int:
             print(_COLUMNS.format(*_NAMES))
         try:
             for record in islice(journal.records(args.from_index), args.count):
-                row = {"journal": journal.name, **record_row(record)}
+                row = ListedRecord(journal=journal.name, **record_fields(record))
                 emit_line(row, "" if args.json else _line(record, row), args)
         except JournalError as error:
             note(f"{error}; run `aerotape journal verify` for all damage")
@@ -64,16 +74,16 @@ def _list(args: argparse.Namespace) -> int:
     return for_each_journal(args, read)
 
 
-def _line(record: StoredRecord, row: dict[str, Any]) -> str:
-    shown = [row[name] for name in _NAMES[:6]]
+def _line(record: StoredRecord, row: ListedRecord) -> str:
+    shown = [getattr(row, name) for name in _NAMES[:6]]
     members = ""
-    if row.get("members") is not None:
-        members = f"at {time_text(row['timestamp'])}: {_names(row['members'])}"
-        if row["old_members"]:
-            members += f", before {_names(row['old_members'])}"
+    if isinstance(row.members, Sequence) and isinstance(row.timestamp, int):
+        members = f"at {time_text(row.timestamp)}: {_names(row.members)}"
+        if isinstance(row.old_members, Sequence) and row.old_members:
+            members += f", before {_names(row.old_members)}"
     cells = ("-" if value is None else value for value in shown)
     return _COLUMNS.format(*cells, len(record.record), members).rstrip()
 
 
-def _names(members: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{each['member_id']} {each['type']}" for each in members) or "none"
+def _names(members: Sequence[MemberRow]) -> str:
+    return ", ".join(f"{each.member_id} {each.type}" for each in members) or "none"

@@ -3,19 +3,51 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AerotapeError, CodecError, JournalError
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
-from aerotape.tools._cli.output import emit, note, print_section
+from aerotape.tools._cli.output import ABSENT, Absent, as_row, emit, note, print_section
 from aerotape.tools._journal.arguments import add_journal, one_journal
-from aerotape.tools._journal.rows import record_row
+from aerotape.tools._journal.rows import JournalRow, RecordRow, record_fields
 
 if TYPE_CHECKING:
     from aerotape.codecs.raft_journal.directory import RaftJournal, StoredRecord
+
+
+@dataclass(frozen=True)
+class RecordPlace(JournalRow):
+    """The place of a record in the files.
+
+    Attributes:
+        segment: name of the segment file.
+        offset: position in the file, bytes.
+        length: length, bytes.
+    """
+
+    segment: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownRecord(RecordRow, RecordPlace):
+    """A record of a journal in full.
+
+    Attributes:
+        records: the engine's records in an application entry, with their values; null if it has
+            others.
+        data: the data of an application entry that is not records of the engine, hexadecimal.
+    """
+
+    records: Any | Absent = ABSENT
+    data: bytes | Absent = ABSENT
+
+
+JSON_ROWS: Final = {"show": ShownRecord}
 
 
 def add_commands(commands: Commands) -> None:
@@ -44,17 +76,18 @@ def _show(args: argparse.Namespace) -> int:
         return EXIT_DATA_SUSPECT
     if record is None or record.index != args.index:
         raise _missing(journal, args.index, last_index)
-    row: dict[str, Any] = {
-        "journal": journal.name,
-        "segment": record.segment.name,
-        "offset": record.offset,
-        "length": len(record.record),
-        **record_row(record),
-    }
-    row |= _application(record)
+    shown = ShownRecord(
+        journal=journal.name,
+        segment=record.segment.name,
+        offset=record.offset,
+        length=len(record.record),
+        **record_fields(record),
+        **_application(record),
+    )
     if args.json:
-        emit(row, args)
+        emit(shown, args)
         return EXIT_OK
+    row = as_row(shown)
     records = row.pop("records", None)
     if records is not None:
         del row["raft_record"]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, emit_line, note
 from aerotape.tools._journal.arguments import add_journal, for_each_journal
+
+JSON_ROWS: Final = {"verify": "aerotape.codecs.raft_journal.verify:Finding"}
 
 
 def add_commands(commands: Commands) -> None:

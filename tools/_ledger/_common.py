@@ -3,20 +3,98 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError, QualifiedIdError
 from aerotape.qualified_id import QualifiedId
 from aerotape.tools._cli.arguments import uint64
 from aerotape.tools._cli.connection import add_connection_options
 from aerotape.tools._cli.group import Commands, add_command
-from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.output import as_row, emit
 from aerotape.tools._cli.secrets import read_secret
 from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
     from aerotape.client.ledger.requests import LedgerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerId:
+    """Both forms of a ledger's id.
+
+    Attributes:
+        scope_id: scope id, unsigned, decimal.
+        ledger_id: ledger id, unsigned, decimal.
+        qualified_name: qualified id, 32 hexadecimal digits.
+    """
+
+    scope_id: str
+    ledger_id: str
+    qualified_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberArchive:
+    """An archive that has a ledger.
+
+    Attributes:
+        channel: its control channel.
+        is_connected: whether it is connected.
+        lag_bytes: bytes that it has not confirmed, null if it is not connected.
+        error: why it is not connected, empty if it is.
+    """
+
+    channel: str
+    is_connected: bool
+    lag_bytes: int | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow(LedgerId):
+    """A ledger.
+
+    Attributes:
+        type: type of its journal.
+        state: OPEN, IN_RECOVERY or CLOSED.
+        digest_type: digest type.
+        last_add_confirmed: last entry confirmed, -1 without one.
+        last_add_pushed: last entry written, -1 without one.
+        length_bytes: bytes of payloads; null if they are not known.
+        has_writer: whether a client may append.
+        recording_id: recording id.
+        confirmed_position: confirmed position, bytes.
+        recorded_position: recorded position, bytes.
+        created_ms: creation time, epoch milliseconds.
+        write_quorum: write quorum.
+        ack_quorum: ack quorum.
+        has_password: whether it has a password.
+        mirrors: control channels of the mirrors.
+        members: the archives of the ledger.
+        damaged_entries: damaged entries that readers met and that no other archive had.
+        repaired_entries: damaged entries that readers met, fetched from another archive.
+    """
+
+    type: str
+    state: str
+    digest_type: str
+    last_add_confirmed: int | None
+    last_add_pushed: int | None
+    length_bytes: int | None
+    has_writer: bool
+    recording_id: int
+    confirmed_position: int
+    recorded_position: int
+    created_ms: int
+    write_quorum: int
+    ack_quorum: int
+    has_password: bool
+    mirrors: Sequence[str]
+    members: Sequence[MemberArchive]
+    damaged_entries: int
+    repaired_entries: int
 
 
 def add_ledger_command(
@@ -144,7 +222,7 @@ def required_ledger(args: argparse.Namespace) -> QualifiedId:
     return ledger
 
 
-def id_row(ledger: QualifiedId) -> dict[str, Any]:
+def id_row(ledger: QualifiedId) -> dict[str, str]:
     """Return both forms of an id. Numbers are strings: they exceed the integers of JSON readers."""
     return {
         "scope_id": str(ledger.scope_id),
@@ -156,46 +234,51 @@ def id_row(ledger: QualifiedId) -> dict[str, Any]:
 def emit_info(info: LedgerInfo, args: argparse.Namespace) -> None:
     """Print all that is known of a ledger."""
     row = info_row(info)
-    if not args.json:
-        row = {
+    if args.json:
+        emit(row, args)
+        return
+    shown = as_row(row).items()
+    emit(
+        {
             ("created" if name == "created_ms" else name): (
                 time_text(value) if name == "created_ms" else value
             )
-            for name, value in row.items()
-        }
-    emit(row, args)
+            for name, value in shown
+        },
+        args,
+    )
 
 
-def info_row(info: LedgerInfo) -> dict[str, Any]:
+def info_row(info: LedgerInfo) -> LedgerRow:
     """Return all that is known of a ledger."""
-    return {
+    return LedgerRow(
         **id_row(info.id),
-        "type": info.type,
-        "state": info.state,
-        "digest_type": info.digest_type,
-        "last_add_confirmed": info.last_add_confirmed,
-        "last_add_pushed": info.last_add_pushed,
-        "length_bytes": info.length,
-        "has_writer": info.has_writer,
-        "recording_id": info.recording_id,
-        "confirmed_position": info.confirmed_position,
-        "recorded_position": info.recorded_position,
-        "created_ms": info.created_ms,
-        "write_quorum": info.write_quorum,
-        "ack_quorum": info.ack_quorum,
-        "has_password": info.has_password,
-        "mirrors": list(info.mirrors),
-        "members": [
-            {
-                "channel": each.channel,
-                "is_connected": each.is_connected,
-                "lag_bytes": max(info.recorded_position - each.confirmed_position, 0)
+        type=info.type,
+        state=info.state,
+        digest_type=info.digest_type,
+        last_add_confirmed=info.last_add_confirmed,
+        last_add_pushed=info.last_add_pushed,
+        length_bytes=info.length,
+        has_writer=info.has_writer,
+        recording_id=info.recording_id,
+        confirmed_position=info.confirmed_position,
+        recorded_position=info.recorded_position,
+        created_ms=info.created_ms,
+        write_quorum=info.write_quorum,
+        ack_quorum=info.ack_quorum,
+        has_password=info.has_password,
+        mirrors=list(info.mirrors),
+        members=[
+            MemberArchive(
+                channel=each.channel,
+                is_connected=each.is_connected,
+                lag_bytes=max(info.recorded_position - each.confirmed_position, 0)
                 if each.is_connected
                 else None,
-                "error": each.error,
-            }
+                error=each.error,
+            )
             for each in info.members
         ],
-        "damaged_entries": info.damaged_entries,
-        "repaired_entries": info.repaired_entries,
-    }
+        damaged_entries=info.damaged_entries,
+        repaired_entries=info.repaired_entries,
+    )

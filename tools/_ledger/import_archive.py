@@ -5,23 +5,44 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
+from aerotape.tools._archive_tool._common import add_checksum_option
 from aerotape.tools._cli.arguments import channel, identity, uint64
 from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit_line, note
-from aerotape.tools._ledger._common import add_ledger_command, id_row
-from aerotape.tools._tool._common import add_checksum_option
+from aerotape.tools._ledger._common import LedgerId, add_ledger_command, id_row
 
 if TYPE_CHECKING:
     from aerotape.catalog.scopes.importing import RecordingImport
 
 _STORE_VARIABLE = "AERON_ARCHIVE_DIR"
 _STORE = "aeron-archive"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRecording(LedgerId):
+    """The outcome of one recording.
+
+    Attributes:
+        result: outcome.
+        length: bytes of the recording.
+        directory: directory.
+        error: why it failed.
+    """
+
+    result: str
+    length: int
+    directory: str
+    error: str | None
+
+
+JSON_ROWS: Final = {"import-archive": ImportedRecording, "replicate-archive": ImportedRecording}
 
 
 def add_commands(commands: Commands) -> None:
@@ -155,13 +176,13 @@ def _print(outcome: RecordingImport, args: argparse.Namespace) -> None:
     result = outcome.result
     if result == "imported" and args.dry_run:
         result = "would be imported"
-    row = {
+    row = ImportedRecording(
         **id_row(outcome.qualified_id),
-        "result": result,
-        "length": outcome.length,
-        "directory": str(outcome.directory),
-        "error": outcome.error or None,
-    }
+        result=result,
+        length=outcome.length,
+        directory=str(outcome.directory),
+        error=outcome.error or None,
+    )
     id = f"recording {outcome.recording_id}"
     if outcome.error:
         note(f"left out: {id}: {outcome.error}")

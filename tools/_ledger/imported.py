@@ -4,15 +4,57 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aerotape.qualified_id import QualifiedId
-from aerotape.tools._cli.output import emit_line
-from aerotape.tools._ledger._common import id_row
+from aerotape.tools._cli.output import ABSENT, Absent, emit_line
+from aerotape.tools._ledger._common import LedgerId, id_row
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.clients import ArchiveClient
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRow(LedgerId):
+    """An imported recording, as a ledger.
+
+    Attributes:
+        type: RECORDING.
+        state: CLOSED.
+        has_writer: false.
+        recording_id: recording id.
+        confirmed_position: confirmed position, bytes.
+        recorded_position: recorded position, bytes.
+        created_ms: creation time, epoch milliseconds.
+    """
+
+    type: str
+    state: str
+    has_writer: bool
+    recording_id: int
+    confirmed_position: int
+    recorded_position: int
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRow(LedgerId):
+    """An entry of a ledger, or a message of an imported recording.
+
+    Attributes:
+        entry_id: entry id.
+        last_add_confirmed: last entry that was confirmed when this one was added; not of a
+            message.
+        length: bytes of the payloads up to this entry; not of a message.
+        payload: its bytes, hexadecimal.
+    """
+
+    entry_id: int
+    last_add_confirmed: int | Absent = ABSENT
+    length: int | Absent = ABSENT
+    payload: bytes
 
 
 def imported_recordings(
@@ -27,18 +69,18 @@ def imported_recordings(
         yield QualifiedId(scope_id, descriptor.recording_id), descriptor
 
 
-def imported_row(id: QualifiedId, descriptor: RecordingDescriptor) -> dict[str, Any]:
+def imported_row(id: QualifiedId, descriptor: RecordingDescriptor) -> ImportedRow:
     """Return the row of an imported recording, as of a ledger."""
-    return {
+    return ImportedRow(
         **id_row(id),
-        "type": "RECORDING",
-        "state": "CLOSED",
-        "has_writer": False,
-        "recording_id": descriptor.recording_id,
-        "confirmed_position": descriptor.stop_position,
-        "recorded_position": descriptor.stop_position,
-        "created_ms": descriptor.start_timestamp_ms,
-    }
+        type="RECORDING",
+        state="CLOSED",
+        has_writer=False,
+        recording_id=descriptor.recording_id,
+        confirmed_position=descriptor.stop_position,
+        recorded_position=descriptor.stop_position,
+        created_ms=descriptor.start_timestamp_ms,
+    )
 
 
 def imported_recording(client: ArchiveClient, id: QualifiedId) -> RecordingDescriptor | None:
@@ -58,5 +100,11 @@ def read_imported(client: ArchiveClient, id: QualifiedId, args: argparse.Namespa
                 break
             if number >= args.first:
                 payload = bytes(message.payload)
-                row = {**id_row(id), "entry_id": number, "payload": payload}
+                row = EntryRow(
+                    scope_id=str(id.scope_id),
+                    ledger_id=str(id.ledger_id),
+                    qualified_name=str(id),
+                    entry_id=number,
+                    payload=payload,
+                )
                 emit_line(row, f"{number} {payload.decode(errors='replace')}", args)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from heapq import merge
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError, EntryError
+from aerotape.qualified_id import QualifiedId
 from aerotape.tools._cli.arguments import count, identity
 from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit, emit_line, note
 from aerotape.tools._ledger._common import (
+    LedgerRow,
     add_ledger_command,
     add_ledger_options,
     add_password_option,
@@ -27,6 +30,8 @@ from aerotape.tools._ledger._common import (
     required_ledger,
 )
 from aerotape.tools._ledger.imported import (
+    EntryRow,
+    ImportedRow,
     imported_recording,
     imported_recordings,
     imported_row,
@@ -36,6 +41,27 @@ from aerotape.tools._ledger.imported import (
 if TYPE_CHECKING:
     from aerotape.clients import ArchiveClient
     from aerotape.codecs.entry import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A scope of an archive.
+
+    Attributes:
+        scope_id: scope id, unsigned, decimal.
+        is_own: whether it is the archive's own scope.
+    """
+
+    scope_id: str
+    is_own: bool
+
+
+JSON_ROWS: Final = {
+    "read": EntryRow,
+    "list": LedgerRow | ImportedRow,
+    "scopes": Scope,
+    "status": LedgerRow | ImportedRow,
+}
 
 
 def add_commands(commands: Commands) -> None:
@@ -104,13 +130,13 @@ def _read(args: argparse.Namespace) -> int:
 
 
 def _print(entry: Entry, args: argparse.Namespace) -> None:
-    row = {
+    row = EntryRow(
         **id_row(entry.qualified_id),
-        "entry_id": entry.entry_id,
-        "last_add_confirmed": entry.last_add_confirmed,
-        "length": entry.length,
-        "payload": entry.payload,
-    }
+        entry_id=entry.entry_id,
+        last_add_confirmed=entry.last_add_confirmed,
+        length=entry.length,
+        payload=entry.payload,
+    )
     emit_line(row, f"{entry.entry_id} {entry.payload.decode(errors='replace')}", args)
 
 
@@ -138,23 +164,27 @@ def _list(args: argparse.Namespace) -> None:
             return
         rows = (
             {
-                **{name: row[name] for name in ("scope_id", "ledger_id", "qualified_name")},
-                "type": row["type"],
-                "state": row["state"],
-                "writer": row["has_writer"],
-                "recording": row["recording_id"],
-                "confirmed": row["confirmed_position"],
-                "recorded": row["recorded_position"],
+                "scope_id": row.scope_id,
+                "ledger_id": row.ledger_id,
+                "qualified_name": row.qualified_name,
+                "type": row.type,
+                "state": row.state,
+                "writer": row.has_writer,
+                "recording": row.recording_id,
+                "confirmed": row.confirmed_position,
+                "recorded": row.recorded_position,
             }
             for row in found
         )
         emit(rows, args, none=none)
 
 
-def _rows(client: ArchiveClient, scope_id: int) -> Iterator[dict[str, Any]]:
+def _rows(client: ArchiveClient, scope_id: int) -> Iterator[LedgerRow | ImportedRow]:
     """Iterate over what is listed of a scope."""
-    ledgers = ((info.id, info_row(info)) for info in client.list_ledgers(scope_id))
-    imported = (
+    ledgers: Iterator[tuple[QualifiedId, LedgerRow | ImportedRow]] = (
+        (info.id, info_row(info)) for info in client.list_ledgers(scope_id)
+    )
+    imported: Iterator[tuple[QualifiedId, LedgerRow | ImportedRow]] = (
         (id, imported_row(id, descriptor))
         for id, descriptor in imported_recordings(client, scope_id)
     )
@@ -171,7 +201,7 @@ def _scopes(args: argparse.Namespace) -> None:
     with connect(args) as client:
         own = scope_of_archive(client.archive_id)
         for scope_id in client.scopes():
-            row = {"scope_id": str(scope_id), "is_own": scope_id == own}
+            row = Scope(str(scope_id), scope_id == own)
             emit_line(row, f"{scope_id} (own)" if scope_id == own else str(scope_id), args)
 
 

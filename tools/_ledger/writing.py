@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -15,6 +16,8 @@ from aerotape.tools._cli.connection import connect
 from aerotape.tools._cli.group import Commands
 from aerotape.tools._cli.output import emit
 from aerotape.tools._ledger._common import (
+    LedgerId,
+    LedgerRow,
     add_ledger_command,
     add_ledger_options,
     add_password_option,
@@ -28,6 +31,42 @@ from aerotape.tools._ledger._common import (
 
 _DIGEST_TYPES: Final = ("CRC32C", "CRC32", "HMAC", "DUMMY")
 _BATCH: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class AddedEntries(LedgerId):
+    """Entries that were added.
+
+    Attributes:
+        entries_added: number of entries added.
+        last_entry_id: id of the last entry added.
+        last_add_confirmed: last entry confirmed, -1 without one.
+    """
+
+    entries_added: int
+    last_entry_id: int
+    last_add_confirmed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedLedger(LedgerId):
+    """A ledger whose entries are on storage.
+
+    Attributes:
+        last_add_confirmed: last entry confirmed, -1 without one.
+    """
+
+    last_add_confirmed: int | None
+
+
+JSON_ROWS: Final = {
+    "create": LedgerRow,
+    "add": AddedEntries,
+    "sync": SyncedLedger,
+    "close": LedgerRow,
+    "open": LedgerRow,
+    "replace-mirror": LedgerRow,
+}
 
 
 def add_commands(commands: Commands) -> None:
@@ -148,12 +187,12 @@ def _add(args: argparse.Namespace) -> None:
             last = writer.flush()
         finally:
             writer.close() if args.close else writer.detach()
-        row = {
+        row = AddedEntries(
             **id_row(ledger),
-            "entries_added": count,
-            "last_entry_id": last,
-            "last_add_confirmed": client.ledger_info(ledger).last_add_confirmed,
-        }
+            entries_added=count,
+            last_entry_id=last,
+            last_add_confirmed=client.ledger_info(ledger).last_add_confirmed,
+        )
     emit(row, args)
 
 
@@ -168,7 +207,7 @@ def _sync(args: argparse.Namespace) -> None:
     ledger = required_ledger(args)
     with connect(args) as client:
         last = client.sync_ledger(ledger)
-    emit({**id_row(ledger), "last_add_confirmed": last}, args)
+    emit(SyncedLedger(**id_row(ledger), last_add_confirmed=last), args)
 
 
 def _close(args: argparse.Namespace) -> None:

@@ -77,7 +77,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """What the files of an archive said at one time.
+    """The content of the files of an archive at one time.
 
     Attributes:
         taken_ms: the time, epoch milliseconds.
@@ -167,7 +167,7 @@ class ObservedArchive:
         self._session_log = SessionLog()
 
     def snapshot(self, wait_s: float | None = _WAIT_S) -> Snapshot:
-        """Return what the files say now, or said within the last half second.
+        """The content of the files, at most half a second old.
 
         Args:
             wait_s: how long reading them may take; None: as long as it takes. If it takes longer,
@@ -247,7 +247,7 @@ class ObservedArchive:
 
 
 def lag(ends: Mapping[int, int], recording_id: int, position: int) -> int:
-    """Return how far a position is from the end of a recording, bytes; 0 if that is not known."""
+    """The distance of a position from the end of a recording, bytes; 0 if that is not known."""
     return max(ends.get(recording_id, 0) - position, 0)
 
 

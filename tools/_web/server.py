@@ -12,6 +12,7 @@ import socket
 import ssl
 import sys
 import threading
+from dataclasses import dataclass
 from typing import Final
 
 import uvicorn
@@ -35,6 +36,19 @@ _M_ARENA_MAX: Final = -8
 _M_MMAP_THRESHOLD: Final = -3
 _SEND_BUFFER: Final = 256 << 10
 _CHECK_INTERVAL_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyService:
+    """A web service that is ready.
+
+    Attributes:
+        event: ready.
+        url: URL of the service.
+    """
+
+    event: str
+    url: str
 
 
 def serve(
@@ -82,7 +96,7 @@ def serve(
     host, port = listening.getsockname()[:2]
     scheme = "http" if settings.certificate is None else "https"
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
-    emit_line({"event": "ready", "url": url}, f"web service ready: {url}", args)
+    emit_line(ReadyService("ready", url), f"web service ready: {url}", args)
     sys.stdout.flush()
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), name="web-server")

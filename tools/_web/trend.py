@@ -27,7 +27,7 @@ _MIN_FORECAST_S: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was recorded in a time.
+    """The rates of recording in an interval.
 
     Attributes:
         time_ms: its end, epoch milliseconds.
@@ -78,7 +78,7 @@ class Trend(Closing):
             return [each for each in found if each.time_ms > newest - seconds * 1_000]
 
     def full_in_s(self) -> float | None:
-        """Return when no space is left if it goes on as in the last 15 minutes, seconds.
+        """The time until no space is left at the rate of the last 15 minutes, seconds.
 
         None: free space does not become less, or was seen for less than a minute.
         """
@@ -123,7 +123,7 @@ class Trend(Closing):
         return [_mean(self._minute)] if self._minute else []
 
     def _messages(self, grown: dict[int, tuple[int, int]]) -> float | None:
-        """Return how many messages are in what recordings have grown by."""
+        """The number of messages in the bytes by which recordings have grown."""
         if not grown:
             return 0.0
         counted = messages = 0

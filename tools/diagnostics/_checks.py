@@ -130,9 +130,7 @@ def archive(connect: Callable[[], ArchiveClient]) -> Finding:
 
 def round_trip() -> Finding:
     """Record and replay messages with a temporary archive and media driver."""
-    from aerotape.tools._bench.live import LiveArchive
-    from aerotape.tools._bench.measurement import Load
-    from aerotape.tools._bench.workspace import Workspace
+    from aerotape.tools._live_archive import LiveArchive
 
     check = "round trip"
     folder = Path(gettempdir())
@@ -148,11 +146,12 @@ def round_trip() -> Finding:
             TemporaryDirectory(prefix=prefix, dir=folder) as files,
             TemporaryDirectory(prefix=prefix, dir=memory) as buffers,
         ):
-            place = Workspace(Path(files), Path(buffers) / "aeron")
-            with LiveArchive(place, Load(_ROUND_TRIP_BYTES, 1024, 1)) as live:
+            aeron_dir = Path(buffers) / "aeron"
+            archive_dir = Path(files) / "archive"
+            with LiveArchive(archive_dir, aeron_dir, _ROUND_TRIP_BYTES, 1024) as live:
                 live.record()
-                live.replay_into_python()
-                version = _driver_version(str(place.aeron_dir))
+                live.replay()
+                version = _driver_version(str(aeron_dir))
                 found = f"{live.messages} messages recorded and replayed, {version}"
         return Finding(check, OK, found)
     except (AerotapeError, OSError) as error:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _TIMEOUT_NS: Final = 2_000_000_000
 
 
+JSON_ROWS: Final = {"": "aerotape.tools.diagnostics._checks:Finding"}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AeronError
 from aerotape.formatting import printable
@@ -20,6 +21,30 @@ from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
     from aerotape.distinct_error_log import ErrorObservation
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedError:
+    """A distinct error of an error log.
+
+    Attributes:
+        source: archive or driver.
+        path: the file with the log.
+        count: number of observations.
+        first_timestamp_ms: first observation, epoch milliseconds.
+        last_timestamp_ms: last observation, epoch milliseconds.
+        text: the error, which may have lines.
+    """
+
+    source: str
+    path: Path
+    count: int
+    first_timestamp_ms: int
+    last_timestamp_ms: int
+    text: str
+
+
+JSON_ROWS: Final = {"": LoggedError}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,30 +95,30 @@ def show_errors(archive_dir: Path, args: argparse.Namespace, aeron_dir: str | No
     _print(rows, args)
 
 
-def _rows(source: str, path: Path, errors: list[ErrorObservation]) -> Iterator[dict[str, Any]]:
+def _rows(source: str, path: Path, errors: list[ErrorObservation]) -> Iterator[LoggedError]:
     for error in errors:
-        yield {
-            "source": source,
-            "path": path,
-            "count": error.count,
-            "first_timestamp_ms": error.first_timestamp_ms,
-            "last_timestamp_ms": error.last_timestamp_ms,
-            "text": error.text,
-        }
+        yield LoggedError(
+            source=source,
+            path=path,
+            count=error.count,
+            first_timestamp_ms=error.first_timestamp_ms,
+            last_timestamp_ms=error.last_timestamp_ms,
+            text=error.text,
+        )
 
 
-def _print(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
+def _print(rows: list[LoggedError], args: argparse.Namespace) -> None:
     if args.json:
         emit(rows, args)
     elif not rows:
         note("no errors")
     else:
         for row in rows:
-            times = "once at" if row["count"] == 1 else f"{row['count']} times, first at"
-            last = "" if row["count"] == 1 else f", last at {_time(row['last_timestamp_ms'])}"
-            print(f"{row['source']}: {times} {_time(row['first_timestamp_ms'])}{last}:")
+            times = "once at" if row.count == 1 else f"{row.count} times, first at"
+            last = "" if row.count == 1 else f", last at {_time(row.last_timestamp_ms)}"
+            print(f"{row.source}: {times} {_time(row.first_timestamp_ms)}{last}:")
             # Stack traces have lines.
-            for line in row["text"].splitlines():
+            for line in row.text.splitlines():
                 print(f"  {printable(line.expandtabs())}")
 
 

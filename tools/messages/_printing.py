@@ -11,6 +11,7 @@ import importlib.util
 import select
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError
@@ -24,6 +25,46 @@ if TYPE_CHECKING:
     from aerotape.message import Message
 
 _STDOUT: Final = 1
+
+
+@dataclass
+class MessageRow:
+    """A message.
+
+    Attributes:
+        position: its position, bytes.
+        end_position: position after the message, bytes.
+        session_id: session id of the stream.
+        stream_id: stream id.
+        term_id: term id.
+        term_offset: offset in the term, bytes.
+        flags: flags of the first frame.
+        reserved_value: the first frame's reserved value.
+        length: length of the payload, bytes.
+        payload: payload: hexadecimal, or in the format asked for.
+    """
+
+    position: int
+    end_position: int
+    session_id: int
+    stream_id: int
+    term_id: int
+    term_offset: int
+    flags: int
+    reserved_value: int
+    length: int
+    payload: Any
+
+
+@dataclass
+class ReceivedMessage(MessageRow):
+    """A message of a subscription.
+
+    Attributes:
+        received_timestamp_ms: when it was received, epoch milliseconds.
+    """
+
+    received_timestamp_ms: int
 
 
 def add_printing_options(parser: argparse.ArgumentParser) -> None:
@@ -83,8 +124,8 @@ class Printer:
         self._schema = payload_schema(args)
         self._escaped: Counter[str] = Counter()
 
-    def print(self, message: Message, **others: object) -> bool:
-        """Print a message, with --json in a row that has `others`, too; return whether it was."""
+    def print(self, message: Message, received_timestamp_ms: int | None = None) -> bool:
+        """Print a message, with --json also when it was received; return whether it was printed."""
         if self._is_binary:
             if self._args.format == "length":
                 sys.stdout.buffer.write(len(message.payload).to_bytes(4, "little"))
@@ -98,7 +139,9 @@ class Printer:
             return False
         if payload is None:
             return False
-        row = {**message_row(message), **others, "payload": payload}
+        row = message_row(message, payload)
+        if received_timestamp_ms is not None:
+            row = ReceivedMessage(**vars(row), received_timestamp_ms=received_timestamp_ms)
         emit_line(row, payload, self._args)
         return True
 
@@ -121,20 +164,20 @@ class Printer:
         return utf8_text(payload)
 
 
-def message_row(message: Message) -> dict[str, Any]:
-    """Return the row of a message, for --json."""
-    return {
-        "position": message.position,
-        "end_position": message.end_position,
-        "session_id": message.session_id,
-        "stream_id": message.stream_id,
-        "term_id": message.term_id,
-        "term_offset": message.term_offset,
-        "flags": message.flags,
-        "reserved_value": message.reserved_value,
-        "length": len(message.payload),
-        "payload": message.payload,
-    }
+def message_row(message: Message, payload: Any) -> MessageRow:
+    """Return the row of a message, with the payload as it is shown, for --json."""
+    return MessageRow(
+        position=message.position,
+        end_position=message.end_position,
+        session_id=message.session_id,
+        stream_id=message.stream_id,
+        term_id=message.term_id,
+        term_offset=message.term_offset,
+        flags=message.flags,
+        reserved_value=message.reserved_value,
+        length=len(message.payload),
+        payload=payload,
+    )
 
 
 def flush() -> None:

@@ -24,12 +24,15 @@ from aerotape.tools._cli.arguments import add_recording_id, count, identity
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import note
 from aerotape.tools._cli.times import add_time_options, note_time_index, time_range
-from aerotape.tools.messages._printing import Printer, add_printing_options, flush
+from aerotape.tools.messages._printing import MessageRow, Printer, add_printing_options, flush
 
 if TYPE_CHECKING:
     from aerotape.message import Message
 
 _POLL_S: Final = 0.2
+
+
+JSON_ROWS: Final = {"": MessageRow}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 
@@ -38,6 +39,32 @@ _LENGTH_BYTES: Final = 4
 _LEAST_RATE: Final = 1e-6
 # Delays up to this are made up for, because short waits take longer than they should.
 _CATCH_UP_NS: Final = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedMessages:
+    """The messages that were published.
+
+    Attributes:
+        channel: channel.
+        stream_id: stream id.
+        session_id: session id of the stream.
+        messages: number of messages.
+        bytes: bytes of payloads.
+        dropped: messages dropped because no subscriber was connected.
+        position: position after the last message, bytes.
+    """
+
+    channel: str
+    stream_id: int
+    session_id: int
+    messages: int
+    bytes: int
+    dropped: int
+    position: int
+
+
+JSON_ROWS: Final = {"": PublishedMessages}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -140,15 +167,15 @@ def _publish(
             sent_bytes += len(payload)
         else:
             dropped += 1
-    row = {
-        "channel": args.channel,
-        "stream_id": args.stream_id,
-        "session_id": publication.session_id,
-        "messages": sent,
-        "bytes": sent_bytes,
-        "dropped": dropped,
-        "position": publication.position,
-    }
+    row = PublishedMessages(
+        channel=args.channel,
+        stream_id=args.stream_id,
+        session_id=publication.session_id,
+        messages=sent,
+        bytes=sent_bytes,
+        dropped=dropped,
+        position=publication.position,
+    )
     emit(row, args)
     return EXIT_DATA_SUSPECT if dropped else EXIT_OK
 

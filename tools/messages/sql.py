@@ -59,6 +59,9 @@ _UNKNOWN_TABLE: Final = re.compile(rf'Table with name "?{_TABLE}(.*?)"? does not
 _UNKNOWN_COLUMN: Final = re.compile(rf'"({"|".join(ADDED_TYPES)})"')
 
 
+JSON_ROWS: Final = {"": dict}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(

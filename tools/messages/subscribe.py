@@ -23,7 +23,7 @@ from aerotape.errors import AeronTimeoutError, AerotapeError, ClosedError, Confi
 from aerotape.tools._cli.arguments import add_stream, count, duration_ns, identity
 from aerotape.tools._cli.connection import add_connection_options, connect, driver_directory
 from aerotape.tools._cli.output import note
-from aerotape.tools.messages._printing import Printer, add_printing_options, flush
+from aerotape.tools.messages._printing import Printer, ReceivedMessage, add_printing_options, flush
 
 if TYPE_CHECKING:
     from aerotape.aeron import Subscription
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _FRAGMENTS: Final = 256
 _SLICE_NS: Final = 100_000_000
+
+
+JSON_ROWS: Final = {"": ReceivedMessage}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +96,7 @@ def _print(
         for message in messages:
             if printed == args.count:
                 break
-            printed += printer.print(message, received_timestamp_ms=now_ms)
+            printed += printer.print(message, now_ms)
         flush()
     if args.count is not None and printed < args.count:
         raise AeronTimeoutError(

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.errors import AerotapeError
 from aerotape.tools._cli.arguments import FRAGMENT_HELP, ascii_text, identity, int32
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecording:
+    """The recording that was found.
+
+    Attributes:
+        recording_id: recording id.
+    """
+
+    recording_id: int
+
+
+JSON_ROWS: Final = {"": FoundRecording}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,4 +62,4 @@ def run(args: argparse.Namespace) -> None:
         raise AerotapeError(
             f"no recording of {args.channel!r} stream {args.stream_id} session {args.session_id}"
         )
-    emit({"recording_id": found}, args)
+    emit(FoundRecording(recording_id=found), args)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,52 @@ if TYPE_CHECKING:
     from aerotape.clients import ArchiveClient
 
 _OMITTED: Final = ("source", "start", "session", "position")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRecording:
+    """A recording of a running archive.
+
+    Attributes:
+        recording_id: recording id.
+        start_timestamp_ms: start time, epoch milliseconds.
+        stop_timestamp_ms: stop time, epoch milliseconds; -1 while it is recorded.
+        start_position: start position, bytes.
+        stop_position: stop position, bytes; -1 while it is recorded.
+        initial_term_id: term id of the first term.
+        segment_file_length: length of segment files, bytes.
+        term_buffer_length: length of a term, bytes.
+        mtu_length: longest frame, bytes.
+        session_id: session id of the stream.
+        stream_id: stream id.
+        stripped_channel: channel without parameters that do not identify it.
+        original_channel: channel as it was given.
+        source_identity: source identity.
+        is_active: whether it is being recorded.
+        recorded_position: its stop position, or the recorded position of a live recording, bytes.
+        recorded_bytes: bytes recorded.
+    """
+
+    recording_id: int
+    start_timestamp_ms: int
+    stop_timestamp_ms: int
+    start_position: int
+    stop_position: int
+    initial_term_id: int
+    segment_file_length: int
+    term_buffer_length: int
+    mtu_length: int
+    session_id: int
+    stream_id: int
+    stripped_channel: str
+    original_channel: str
+    source_identity: str
+    is_active: bool
+    recorded_position: int
+    recorded_bytes: int
+
+
+JSON_ROWS: Final = {"": ListedRecording}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -104,17 +151,19 @@ def _alias(found: RecordingDescriptor) -> str | None:
         return None
 
 
-def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -> dict[str, Any]:
+def _row(
+    client: ArchiveClient, found: RecordingDescriptor, for_machine: bool
+) -> ListedRecording | dict[str, Any]:
     position = found.stop_position
     if found.is_active:
         position = client.max_recorded_position(found.recording_id)
     if for_machine:
-        return {
+        return ListedRecording(
             **dataclasses.asdict(found),
-            "is_active": found.is_active,
-            "recorded_position": position,
-            "recorded_bytes": position - found.start_position,
-        }
+            is_active=found.is_active,
+            recorded_position=position,
+            recorded_bytes=position - found.start_position,
+        )
     return {
         "id": found.recording_id,
         "started": time_text(found.start_timestamp_ms),

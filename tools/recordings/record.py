@@ -7,10 +7,34 @@ same channel and stream id, or the subscription id that is printed.
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.tools._cli.arguments import add_stream
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStream:
+    """A channel and stream that is recorded.
+
+    Attributes:
+        subscription_id: recording subscription id.
+        channel: channel.
+        stream_id: stream id.
+        source: local or remote.
+        auto_stop: whether it stops with the stream.
+    """
+
+    subscription_id: int
+    channel: str
+    stream_id: int
+    source: str
+    auto_stop: bool
+
+
+JSON_ROWS: Final = {"": RecordedStream}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,12 +64,12 @@ def run(args: argparse.Namespace) -> None:
             args.channel, args.stream_id, args.source, auto_stop=args.auto_stop
         )
     emit(
-        {
-            "subscription_id": subscription_id,
-            "channel": args.channel,
-            "stream_id": args.stream_id,
-            "source": args.source,
-            "auto_stop": args.auto_stop,
-        },
+        RecordedStream(
+            subscription_id=subscription_id,
+            channel=args.channel,
+            stream_id=args.stream_id,
+            source=args.source,
+            auto_stop=args.auto_stop,
+        ),
         args,
     )

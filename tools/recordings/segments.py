@@ -11,18 +11,43 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from aerotape.tools._cli.arguments import add_recording_id, identity
 from aerotape.tools._cli.common_options import add_common_options
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.connection import add_connection_options, connect
-from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.output import ABSENT, Absent, emit
 
 if TYPE_CHECKING:
     from aerotape.clients import ArchiveClient
 
 _POSITION_HELP: Final = "the new start position, bytes: the start of a segment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segments:
+    """A recording whose segment files were changed.
+
+    Attributes:
+        source_id: the recording that the files were moved from.
+        recording_id: recording id.
+        start_position: start position, bytes.
+        segment_files_deleted: number of segment files deleted.
+        segment_files_attached: number of segment files attached.
+        segment_files_moved: number of segment files moved.
+    """
+
+    source_id: int | Absent = ABSENT
+    recording_id: int
+    start_position: int
+    segment_files_deleted: int | Absent = ABSENT
+    segment_files_attached: int | Absent = ABSENT
+    segment_files_moved: int | Absent = ABSENT
+
+
+JSON_ROWS: Final = {"": Segments}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -64,45 +89,45 @@ def _deletion(args: argparse.Namespace) -> str:
     )
 
 
-def _detach(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+def _detach(client: ArchiveClient, args: argparse.Namespace) -> Segments:
     """Move the start of a recording forward; the files before it remain."""
     client.detach_segments(args.recording_id, args.position)
-    return _now(client, args.recording_id)
+    return Segments(**_now(client, args.recording_id))
 
 
-def _delete(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+def _delete(client: ArchiveClient, args: argparse.Namespace) -> Segments:
     """Delete the detached files of a recording."""
     deleted = client.delete_detached_segments(args.recording_id)
-    return {**_now(client, args.recording_id), "segment_files_deleted": deleted}
+    return Segments(**_now(client, args.recording_id), segment_files_deleted=deleted)
 
 
-def _purge(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+def _purge(client: ArchiveClient, args: argparse.Namespace) -> Segments:
     """Move the start of a recording forward and delete the files before it."""
     deleted = client.purge_segments(args.recording_id, args.position)
-    return {**_now(client, args.recording_id), "segment_files_deleted": deleted}
+    return Segments(**_now(client, args.recording_id), segment_files_deleted=deleted)
 
 
-def _attach(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+def _attach(client: ArchiveClient, args: argparse.Namespace) -> Segments:
     """Move the start of a recording back to its earliest file."""
     attached = client.attach_segments(args.recording_id)
-    return {**_now(client, args.recording_id), "segment_files_attached": attached}
+    return Segments(**_now(client, args.recording_id), segment_files_attached=attached)
 
 
-def _migrate(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+def _migrate(client: ArchiveClient, args: argparse.Namespace) -> Segments:
     """Move all files of a recording to another."""
     moved = client.migrate_segments(args.source_id, args.target_id)
-    return {
-        "source_id": args.source_id,
+    return Segments(
+        source_id=args.source_id,
         **_now(client, args.target_id),
-        "segment_files_moved": moved,
-    }
+        segment_files_moved=moved,
+    )
 
 
-def _now(client: ArchiveClient, recording_id: int) -> dict[str, Any]:
+def _now(client: ArchiveClient, recording_id: int) -> dict[str, int]:
     return {"recording_id": recording_id, "start_position": client.start_position(recording_id)}
 
 
-_ACTIONS: Final[dict[str, Callable[[ArchiveClient, argparse.Namespace], dict[str, Any]]]] = {
+_ACTIONS: Final[dict[str, Callable[[ArchiveClient, argparse.Namespace], Segments]]] = {
     "detach": _detach,
     "delete": _delete,
     "purge": _purge,

@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AeronTimeoutError
@@ -35,9 +35,12 @@ class RecordingChange:
         signal: ``start``, ``stop``, ``extend`` or, if it is no longer listed, ``delete``; from an
             archive that signals to all sessions also ``replicate``, ``sync``, ``merge`` and
             ``replicate_end``.
+        recording_id: its id.
         position: position of the change in bytes, -1 where it is not known.
-        stream_id: None, as are `session_id` and `channel`, if the recording was purged before its
+        stream_id: stream id; None, as are the next two, if the recording was purged before its
             descriptor could be requested.
+        session_id: session id of the stream.
+        channel: channel, without parameters that do not identify it.
     """
 
     signal: str
@@ -46,6 +49,9 @@ class RecordingChange:
     stream_id: int | None = None
     session_id: int | None = None
     channel: str | None = None
+
+
+JSON_ROWS: Final = {"": RecordingChange}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools._cli.arguments import channel, identity, int32, int64
 from aerotape.tools._cli.connection import add_connection_options, connect
-from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.output import ABSENT, Absent, emit
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The channel, subscription or recording that was stopped.
+
+    Attributes:
+        stopped: channel, subscription or recording.
+        subscription_id: recording subscription id.
+        recording_id: recording id.
+        channel: channel.
+        stream_id: stream id.
+    """
+
+    stopped: str
+    subscription_id: int | Absent = ABSENT
+    recording_id: int | Absent = ABSENT
+    channel: str | Absent = ABSENT
+    stream_id: int | Absent = ABSENT
+
+
+JSON_ROWS: Final = {"": Stopped}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,11 +60,11 @@ def run(args: argparse.Namespace) -> None:
     with connect(args) as client:
         if by_channel:
             client.stop_recording(args.channel, args.stream_id)
-            emit({"stopped": "channel", "channel": args.channel, "stream_id": args.stream_id}, args)
+            emit(Stopped("channel", channel=args.channel, stream_id=args.stream_id), args)
         elif args.subscription is not None:
             client.stop_recording_subscription(args.subscription)
-            emit({"stopped": "subscription", "subscription_id": args.subscription}, args)
+            emit(Stopped("subscription", subscription_id=args.subscription), args)
         else:
             if not client.stop_recording_by_identity(args.recording):
                 raise AerotapeError(f"recording {args.recording} is not live: nothing to stop")
-            emit({"stopped": "recording", "recording_id": args.recording}, args)
+            emit(Stopped("recording", recording_id=args.recording), args)

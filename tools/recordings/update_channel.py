@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.errors import UnknownRecordingError
 from aerotape.tools._cli.arguments import add_recording_id, channel
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatedChannel:
+    """The channel of a recording.
+
+    Attributes:
+        recording_id: recording id.
+        stripped_channel: channel without parameters that do not identify it.
+        original_channel: channel as it was given.
+    """
+
+    recording_id: int
+    stripped_channel: str
+    original_channel: str
+
+
+JSON_ROWS: Final = {"": UpdatedChannel}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +47,10 @@ def run(args: argparse.Namespace) -> None:
             f"recording {args.recording_id} was deleted meanwhile", args.recording_id
         )
     emit(
-        {
-            "recording_id": found.recording_id,
-            "stripped_channel": found.stripped_channel,
-            "original_channel": found.original_channel,
-        },
+        UpdatedChannel(
+            recording_id=found.recording_id,
+            stripped_channel=found.stripped_channel,
+            original_channel=found.original_channel,
+        ),
         args,
     )

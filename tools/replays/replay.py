@@ -11,8 +11,9 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError, StorageErrors
 from aerotape.tools._cli.arguments import (
@@ -27,7 +28,7 @@ from aerotape.tools._cli.arguments import (
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import Progress, emit, emit_line, note, refuse_terminal
 from aerotape.tools._cli.times import add_time_options, positions, time_range
-from aerotape.tools.messages._printing import message_row
+from aerotape.tools.messages._printing import MessageRow, message_row
 from aerotape.tools.replays._seek import (
     add_seek_options,
     find_position,
@@ -41,6 +42,45 @@ if TYPE_CHECKING:
     from aerotape.times import TimeRange
 
 _SHOWN_BYTES: Final = 48
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedMessages:
+    """The messages that were received of a replay.
+
+    Attributes:
+        recording_id: recording id.
+        messages: number of messages.
+        bytes: bytes of payloads.
+        start_position: position at which the replay began, bytes.
+        end_position: position after the last message, bytes.
+    """
+
+    recording_id: int
+    messages: int
+    bytes: int
+    start_position: int
+    end_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartedReplay:
+    """A replay to another channel.
+
+    Attributes:
+        replay_session_id: replay session id.
+        recording_id: recording id.
+        channel: channel.
+        stream_id: stream id.
+    """
+
+    replay_session_id: int
+    recording_id: int
+    channel: str
+    stream_id: int
+
+
+JSON_ROWS: Final = {"": ReplayedMessages | MessageRow | StartedReplay}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -164,19 +204,19 @@ def _send(client: ArchiveClient, args: argparse.Namespace) -> int:
         scope_id=args.ledger_scope_id,
     )
     emit(
-        {
-            "replay_session_id": replay_session_id,
-            "recording_id": args.recording_id,
-            "channel": args.to,
-            "stream_id": args.stream_id,
-        },
+        StartedReplay(
+            replay_session_id=replay_session_id,
+            recording_id=args.recording_id,
+            channel=args.to,
+            stream_id=args.stream_id,
+        ),
         args,
     )
     return 0
 
 
 def _receive(client: ArchiveClient, args: argparse.Namespace) -> int:
-    summary: dict[str, Any] = {"recording_id": args.recording_id, "messages": 0, "bytes": 0}
+    count = length = 0
     with ExitStack() as resources:
         # First, so that no file is overwritten for a recording that does not exist.
         replay = resources.enter_context(
@@ -194,22 +234,23 @@ def _receive(client: ArchiveClient, args: argparse.Namespace) -> int:
         progress = resources.enter_context(
             Progress(replay.expected_length, f"replaying recording {args.recording_id}")
         )
-        summary["start_position"] = replay.start_position
         for message in replay:
             consume(message)
-            summary["messages"] += 1
-            summary["bytes"] += len(message.payload)
+            count += 1
+            length += len(message.payload)
             progress.update(message.end_position - replay.start_position)
             if replay.expected_length is None:  # following: show it at once
                 sys.stdout.flush()
-        summary["end_position"] = replay.position
-    if not summary["messages"] and summary["end_position"] > summary["start_position"]:
+        end = replay.position
+    if not count and end > replay.start_position:
         note(
-            f"no whole message between positions {summary['start_position']} and"
-            f" {summary['end_position']}: use another position or a greater length"
+            f"no whole message between positions {replay.start_position} and"
+            f" {end}: use another position or a greater length"
         )
     if not args.print_messages and args.out != "-":
-        emit(summary, args)
+        emit(
+            ReplayedMessages(args.recording_id, count, length, replay.start_position, end), args
+        )
     return 0
 
 
@@ -252,7 +293,7 @@ def _output_file(path: Path, force: bool) -> Iterator[IO[bytes]]:
 
 def _print(message: Message, args: argparse.Namespace) -> None:
     text = f"{message.position:>12} {len(message.payload):>8}  {_preview(message)}"
-    emit_line(message_row(message), text, args)
+    emit_line(message_row(message, message.payload), text, args)
 
 
 def _preview(message: Message) -> str:

@@ -8,19 +8,45 @@ progress and ends with the replication. Interrupting the command does not stop t
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AeronTimeoutError, AerotapeError, ConfigurationError
 from aerotape.tools._cli.arguments import byte_length, channel, identity, int32
 from aerotape.tools._cli.connection import add_connection_options, connect
-from aerotape.tools._cli.output import Progress, emit, note
+from aerotape.tools._cli.output import ABSENT, Absent, Progress, emit, note
 
 if TYPE_CHECKING:
     from aerotape.clients import ArchiveClient
 
 _LOOK_NS: Final = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """A replication; with --follow its outcome.
+
+    Attributes:
+        replication_id: replication id.
+        src_recording_id: recording id in the source archive.
+        src_control_channel: control channel of the source archive.
+        dst_recording_id: recording id in this archive.
+        position: up to where it is replicated, bytes.
+        signals: recording signals received.
+    """
+
+    replication_id: int
+    src_recording_id: int
+    src_control_channel: str
+    dst_recording_id: int | Absent | None = ABSENT
+    position: int | Absent = ABSENT
+    signals: Sequence[str] | Absent = ABSENT
+
+
+JSON_ROWS: Final = {"": Replication}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -121,18 +147,22 @@ def run(args: argparse.Namespace) -> None:
             encoded_credentials=credentials,
             src_response_channel=args.source_response_channel,
         )
-        row = {
-            "replication_id": replication_id,
-            "src_recording_id": args.src_recording_id,
-            "src_control_channel": args.src_control_channel,
-        }
         note(f"replication {replication_id} was requested")
         follower = _Follower(client, replication_id, args.stop_position)
+        outcome: dict[str, Any] = {}
         if args.follow:
-            row |= follower.follow()
+            outcome = follower.follow()
         else:
             follower.await_begin()
-        emit(row, args)
+        emit(
+            Replication(
+                replication_id=replication_id,
+                src_recording_id=args.src_recording_id,
+                src_control_channel=args.src_control_channel,
+                **outcome,
+            ),
+            args,
+        )
 
 
 class _Follower:

@@ -6,12 +6,32 @@ It is a failure when no replay with the id is running. The Java archive does not
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.errors import ConfigurationError, UnknownReplayError
 from aerotape.protocol import ErrorCode
 from aerotape.tools._cli.arguments import identity, int64
 from aerotape.tools._cli.connection import add_connection_options, connect
-from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.output import ABSENT, Absent, emit
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedReplay:
+    """A replay, or all of a recording or archive, that was stopped.
+
+    Attributes:
+        stopped: replay or all replays.
+        replay_session_id: replay session id.
+        recording_id: the recording, null for all.
+    """
+
+    stopped: str
+    replay_session_id: int | Absent = ABSENT
+    recording_id: int | Absent | None = ABSENT
+
+
+JSON_ROWS: Final = {"": StoppedReplay}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
                     "started; give the id that `replay --to` has printed",
                     ErrorCode.UNKNOWN_REPLAY,
                 )
-            emit({"stopped": "replay", "replay_session_id": args.replay_session_id}, args)
+            emit(StoppedReplay("replay", replay_session_id=args.replay_session_id), args)
         else:
             client.stop_all_replays(args.recording)
-            emit({"stopped": "all replays", "recording_id": args.recording}, args)
+            emit(StoppedReplay("all replays", recording_id=args.recording), args)

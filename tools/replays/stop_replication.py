@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from typing import Final
 
 from aerotape.tools._cli.arguments import int64
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedReplication:
+    """A replication that was stopped.
+
+    Attributes:
+        stopped: replication.
+        replication_id: replication id.
+    """
+
+    stopped: str
+    replication_id: int
+
+
+JSON_ROWS: Final = {"": StoppedReplication}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,4 +42,4 @@ def run(args: argparse.Namespace) -> None:
     """Send the request; an unknown replication is a failure."""
     with connect(args) as client:
         client.stop_replication(args.replication_id)
-    emit({"stopped": "replication", "replication_id": args.replication_id}, args)
+    emit(StoppedReplication("replication", args.replication_id), args)

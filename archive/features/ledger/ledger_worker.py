@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from aerotape.archive.features.ledger.metadata_store import Forced, MetadataStore
-    from aerotape.archive.features.ledger.protocol.replica import Epoch, Replica
+    from aerotape.archive.features.ledger.protocol.member_record import Epoch, MemberRecord
     from aerotape.archive.threads import ThreadNaming
 
 T = TypeVar("T")
@@ -209,10 +209,10 @@ class LedgerWorker:
 
         yield from self.call(check)
 
-    def promise(self, ledger: QualifiedId, epoch: Epoch, own: str) -> Task[Replica]:
+    def promise(self, ledger: QualifiedId, epoch: Epoch, own: str) -> Task[MemberRecord]:
         """Promise an epoch of a ledger, as `MetadataStore.promise`; it is on storage at the end."""
 
-        def make() -> Replica:
+        def make() -> MemberRecord:
             store = self._open(create=False)
             if store is None:
                 raise unknown_ledger(ledger)

@@ -17,7 +17,6 @@ class Ledgers:
     """One object for each ledger in use. For the conductor's thread."""
 
     def __init__(self, storage: Storage) -> None:
-        """Create it, without any ledger."""
         self._storage = storage
         # One that does not exist is released with the request for it.
         self._all: WeakValueDictionary[QualifiedId, Ledger] = WeakValueDictionary()

@@ -30,7 +30,7 @@ from aerotape.waiting import Done, Pause, Task, await_future
 if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.features.ledger.protocol.replica import Replica
+    from aerotape.archive.features.ledger.protocol.member_record import MemberRecord
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.segments.deletion import Deletion
     from aerotape.catalog.file.catalog import Catalog
@@ -345,10 +345,10 @@ class Log:
         recording, limit = self.recording(metadata), self.end(metadata)
         return (yield from self._worker.call(lambda: recording.confirmed_end(limit)))
 
-    def store_replica(
+    def store_member_record(
         self,
         metadata: LedgerMetadata,
-        replica: Replica,
+        member_record: MemberRecord,
         *,
         is_closed: bool,
         forced: int | None = None,
@@ -366,7 +366,7 @@ class Log:
         ledger = self.ledger
         end = (yield from self.last_entry(metadata)) if is_closed else None
         yield from self._worker.change(
-            lambda store: store.set_replica(ledger, replica, end, forced)
+            lambda store: store.set_member_record(ledger, member_record, end, forced)
         )
         yield from self._recordings.changes.await_disk()
         mark_closed(self._catalog, metadata.recording_id, self._errors, is_closed=is_closed)

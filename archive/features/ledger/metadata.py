@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from aerotape.archive.features.ledger.boot import boot_id
-from aerotape.archive.features.ledger.protocol.quorums import Quorums
-from aerotape.archive.features.ledger.protocol.replica import (
+from aerotape.archive.features.ledger.protocol.member_record import (
     NO_EPOCH,
     NOT_REPLICATED,
     Epoch,
-    Replica,
+    MemberRecord,
 )
+from aerotape.archive.features.ledger.protocol.quorums import Quorums
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.durability import Durability
 from aerotape.errors import (
@@ -43,7 +43,8 @@ class LedgerMetadata:
         password_hash: of `hash_of_token`; empty: any password is valid; PASSWORD_LOST: none is.
         write_quorum: how many archives record it.
         ack_quorum: how many of them have to acknowledge.
-        replica: how far this archive is in the protocol with the others that store the ledger.
+        member_record: the state of the protocol of the archives that store the ledger, in this
+            one.
         state: whether entries may be added.
         recording_id: its recording, NULL_VALUE before the first writer.
         last_entry_id: of a closed ledger, -1 without entries.
@@ -58,7 +59,7 @@ class LedgerMetadata:
     password_hash: bytes = b""
     write_quorum: int = 1
     ack_quorum: int = 1
-    replica: Replica = NOT_REPLICATED
+    member_record: MemberRecord = NOT_REPLICATED
     state: LedgerState = LedgerState.OPEN
     recording_id: int = NULL_VALUE
     last_entry_id: int = NULL_VALUE
@@ -83,18 +84,18 @@ class LedgerMetadata:
         So it is if the operator says so, if the metadata was lost, and for a VD_JOURNAL ledger
         after the machine was started again.
         """
-        replica = self.replica
-        if replica.forgets:
+        member_record = self.member_record
+        if member_record.forgets:
             return True
-        if self.recording_id != NULL_VALUE and replica.promised == NO_EPOCH:
+        if self.recording_id != NULL_VALUE and member_record.promised == NO_EPOCH:
             return True
         is_volatile = self.type is LedgerType.VD_JOURNAL
-        return is_volatile and bool(replica.boot) and replica.boot != boot_id()
+        return is_volatile and bool(member_record.boot) and member_record.boot != boot_id()
 
     @property
     def mirrors(self) -> tuple[str, ...]:
         """The control channels of the other archives that store it."""
-        return self.replica.others
+        return self.member_record.others
 
     @property
     def is_closed(self) -> bool:

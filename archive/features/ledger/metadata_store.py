@@ -25,7 +25,7 @@ from aerotape.archive.features.ledger.metadata import (
     fenced,
     unknown_ledger,
 )
-from aerotape.archive.features.ledger.protocol.replica import Replica
+from aerotape.archive.features.ledger.protocol.member_record import MemberRecord
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.no_follow import check_file, open_no_follow
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
@@ -35,7 +35,7 @@ from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
 if TYPE_CHECKING:
     from aerotape.archive.features.ledger.entry_lookup import EntryMark
-    from aerotape.archive.features.ledger.protocol.replica import Epoch
+    from aerotape.archive.features.ledger.protocol.member_record import Epoch
 
 JOURNAL_NAME: Final = FILE_NAME + "-journal"
 _VERSION: Final = 2
@@ -51,7 +51,7 @@ CREATE TABLE ledgers (
     password_hash BLOB NOT NULL,
     write_quorum INTEGER NOT NULL,
     ack_quorum INTEGER NOT NULL,
-    replica TEXT NOT NULL,
+    member_record TEXT NOT NULL,
     state TEXT NOT NULL,
     recording_id INTEGER NOT NULL,
     last_entry_id INTEGER NOT NULL,
@@ -71,7 +71,7 @@ CREATE TABLE IF NOT EXISTS forced (
 _HAS_FORCED: Final = "SELECT 1 FROM sqlite_master WHERE name = 'forced'"
 _COLUMNS: Final = (
     "key", "type", "digest_type", "created_ms", "password_hash", "write_quorum", "ack_quorum",
-    "replica", "state", "recording_id", "last_entry_id", "length", "end_position",
+    "member_record", "state", "recording_id", "last_entry_id", "length", "end_position",
 )  # fmt: skip
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM ledgers"
 _OPEN: Final = (LedgerState.OPEN.name, NULL_VALUE, 0, NULL_POSITION)
@@ -220,10 +220,10 @@ class MetadataStore:
             "UPDATE ledgers SET recording_id = ? WHERE key = ?", (recording_id, ledger.key)
         )
 
-    def set_replica(
+    def set_member_record(
         self,
         ledger: QualifiedId,
-        replica: Replica,
+        member_record: MemberRecord,
         end: EntryMark | None = None,
         forced: int | None = None,
     ) -> None:
@@ -237,20 +237,20 @@ class MetadataStore:
             LedgerClosedError: a higher epoch has been promised.
             StorageError: it cannot be written.
         """
-        promised = self.get(ledger).replica.promised
-        if promised > replica.promised:
+        promised = self.get(ledger).member_record.promised
+        if promised > member_record.promised:
             raise fenced(ledger, promised)
         closed = _OPEN if end is None else _closed_at(end)
         with self._transaction():
             self._execute(
-                "UPDATE ledgers SET replica = ?, state = ?, last_entry_id = ?, length = ?,"
+                "UPDATE ledgers SET member_record = ?, state = ?, last_entry_id = ?, length = ?,"
                 " end_position = ? WHERE key = ?",
-                (replica.encode(), *closed, ledger.key),
+                (member_record.encode(), *closed, ledger.key),
             )
             if forced is not None:
                 self.set_forced(ledger, forced)
 
-    def promise(self, ledger: QualifiedId, epoch: Epoch, own: str) -> Replica:
+    def promise(self, ledger: QualifiedId, epoch: Epoch, own: str) -> MemberRecord:
         """Promise an epoch, unless a higher one is promised; return what is stored then.
 
         Args:
@@ -261,31 +261,31 @@ class MetadataStore:
             StorageError: it cannot be written.
         """
         metadata = self.get(ledger)
-        replica = metadata.replica
-        if replica.promised < epoch:
-            replica = replace(
-                replica.named(own), promised=epoch, forgets=metadata.may_have_forgotten
+        member_record = metadata.member_record
+        if member_record.promised < epoch:
+            member_record = replace(
+                member_record.named(own), promised=epoch, forgets=metadata.may_have_forgotten
             )
-            self._set(ledger, replica)
-        return replica
+            self._set(ledger, member_record)
+        return member_record
 
     def forget(self) -> None:
         """Note that this archive may lack entries of ledgers that others store, too (StorageError).
 
         They count again once their logs have been copied from their leaders.
         """
-        for metadata in self._select("WHERE replica != '{}'"):
-            self._set(metadata.ledger, replace(metadata.replica, forgets=True))
+        for metadata in self._select("WHERE member_record != '{}'"):
+            self._set(metadata.ledger, replace(metadata.member_record, forgets=True))
 
     def lose(self, ledger: QualifiedId, end: int) -> None:
         """Note that a log ends at a position now, before what this archive had (StorageError).
 
         Of a ledger that others store, too, this archive may have acknowledged what it has lost.
         """
-        replica = self.get(ledger).replica
+        member_record = self.get(ledger).member_record
         with self._transaction():
-            if replica.groups:
-                self._set(ledger, replace(replica, forgets=True))
+            if member_record.groups:
+                self._set(ledger, replace(member_record, forgets=True))
             self.set_forced(ledger, end)
 
     def set_quorums(self, ledger: QualifiedId, write_quorum: int, ack_quorum: int) -> None:
@@ -319,9 +319,10 @@ class MetadataStore:
         """Close the database. Idempotent."""
         self._connection.close()
 
-    def _set(self, ledger: QualifiedId, replica: Replica) -> None:
+    def _set(self, ledger: QualifiedId, member_record: MemberRecord) -> None:
         self._execute(
-            "UPDATE ledgers SET replica = ? WHERE key = ?", (replica.encode(), ledger.key)
+            "UPDATE ledgers SET member_record = ? WHERE key = ?",
+            (member_record.encode(), ledger.key),
         )
 
     @contextmanager
@@ -428,7 +429,7 @@ def _row(metadata: LedgerMetadata) -> tuple[Any, ...]:
         metadata.password_hash,
         metadata.write_quorum,
         metadata.ack_quorum,
-        metadata.replica.encode(),
+        metadata.member_record.encode(),
         metadata.state.name,
         metadata.recording_id,
         metadata.last_entry_id,
@@ -447,7 +448,7 @@ def _metadata(row: sqlite3.Row, path: Path) -> LedgerMetadata:
             password_hash=row["password_hash"],
             write_quorum=row["write_quorum"],
             ack_quorum=row["ack_quorum"],
-            replica=Replica.decode(row["replica"]),
+            member_record=MemberRecord.decode(row["member_record"]),
             state=LedgerState[row["state"]],
             recording_id=row["recording_id"],
             last_entry_id=row["last_entry_id"],

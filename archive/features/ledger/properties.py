@@ -15,7 +15,7 @@ MIRROR_CHANNELS = "aerotape.mirror.channels"
 
 @dataclass(slots=True)
 class LedgerProperties:
-    """What `-D` sets of ledgers and their mirrors.
+    """The properties (`-D`) of ledgers and their mirrors.
 
     Attributes:
         mirror_secret_file: the user as which this archive connects to mirrors; None: as none.

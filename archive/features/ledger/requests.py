@@ -11,7 +11,7 @@ from aerotape.archive.features.ledger.alias import with_alias
 from aerotape.archive.features.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.features.ledger.mirrors.follower import MirrorSource
 from aerotape.archive.features.ledger.properties import MIRROR_CHANNELS
-from aerotape.archive.features.ledger.protocol.replica import MirrorStep, Replica
+from aerotape.archive.features.ledger.protocol.member_record import MemberRecord, MirrorStep
 from aerotape.archive.features.ledger.service import LedgerService
 from aerotape.catalog.scope_layout import unsigned
 from aerotape.clock import epoch_ms
@@ -113,7 +113,7 @@ def _create(
         hash_of_token(ledger, request.password_token),
         request.write_quorum,
         request.ack_quorum,
-        Replica(groups=(("", *mirrors),)) if mirrors else Replica(),
+        MemberRecord(groups=(("", *mirrors),)) if mirrors else MemberRecord(),
     )
     check_quorums(metadata)
     task = ledgers.create(metadata)
@@ -234,7 +234,7 @@ def _mirror(
     correlation_id, ledger = request.correlation_id, _ledger(request)
     try:
         step = MirrorStep(request.step)  # type: ignore[arg-type]
-        replica = Replica.decode(request.replica)
+        member_record = MemberRecord.decode(request.member_record)
     except (CodecError, ValueError) as error:
         raise ArchiveError(f"cannot mirror ledger {ledger}: {error}") from error
     theirs = LedgerMetadata(
@@ -245,7 +245,7 @@ def _mirror(
         request.password_hash,
         request.write_quorum or 1,
         request.ack_quorum or 1,
-        replica,
+        member_record,
     )
     position = request.recorded_position or 0
     first: Task[None] | None = None
@@ -267,7 +267,7 @@ def _mirror(
                 request.source_stream_id,
                 request.source_recording_id,
                 position,
-                replica,
+                member_record,
             )
             task = ledgers.members.follow(session, correlation_id, theirs, source)
         case _:

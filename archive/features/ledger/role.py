@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Role:
-    """What an archive does in a ledger; here: nothing. For the conductor's thread.
+    """The role of an archive in a ledger; this one has no work. For the conductor's thread.
 
     `Leading` and `Following` are the others. Without mirrors a ledger is always `Idle`: positions
     are those of this archive, and there is nothing to wait for.
@@ -107,7 +107,7 @@ class Role:
     @staticmethod
     def _check_no_mirrors(metadata: LedgerMetadata) -> None:
         if metadata.mirrors:
-            raise fenced(metadata.ledger, metadata.replica.promised)
+            raise fenced(metadata.ledger, metadata.member_record.promised)
 
     # ---- steps of a follower ------------------------------------------------------------------
 

@@ -183,7 +183,7 @@ class LedgerService:
             return 0
         ledger = metadata.ledger
         own = self._leader.own_channel(ledger)
-        metadata = replace(metadata, replica=metadata.replica.named(own))
+        metadata = replace(metadata, member_record=metadata.member_record.named(own))
         check_quorums(metadata)
         yield from self._worker.check_new(ledger)
         metadata = yield from self._leader.create(metadata)
@@ -379,7 +379,7 @@ class LedgerService:
             while time.monotonic_ns() < retry_ns:
                 yield Pause(_RETRY_NS // 20)
                 metadata = yield from ledger.metadata()
-                if metadata.replica.is_decided:
+                if metadata.member_record.is_decided:
                     break
 
     def _recover(self, ledger: Ledger, password_token: bytes) -> Task[int]:

@@ -119,6 +119,6 @@ def descriptor_message(
         damaged_entries=len(damage.damaged) if damage else None,
         repaired_entries=len(damage.repaired) if damage else None,
         mirrors=json.dumps(metadata.mirrors),
-        replica="" if archive_id is None else metadata.replica.encode(),
+        member_record="" if archive_id is None else metadata.member_record.encode(),
         members=json.dumps([asdict(each) for each in status.members]),
     ).encode()

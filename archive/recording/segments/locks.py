@@ -18,7 +18,6 @@ class SegmentLocks:
     """All locks. For the conductor's thread."""
 
     def __init__(self) -> None:
-        """Create it without locks."""
         # The base position of the last segment being deleted, by recording.
         self._deleting: dict[int, int] = {}
         self._held: set[int] = set()

@@ -14,7 +14,7 @@ const MAX_SENT_PER_CYCLE: usize = 256;
 
 /// Messages that are offered while the conductor waits.
 #[pyclass(frozen, module = "aerotape._native")]
-pub struct Sending {
+pub struct BulkOffer {
     publication: Py<ExclusivePublication>,
     prefix: Vec<u8>,
     /// The messages without their prefix, one after the other, and the end of each.
@@ -27,7 +27,7 @@ pub struct Sending {
 }
 
 #[pymethods]
-impl Sending {
+impl BulkOffer {
     #[new]
     #[pyo3(signature = (publication, prefix, source, slices, *, skip=0, is_last=false))]
     fn new(
@@ -82,7 +82,7 @@ impl Sending {
     }
 }
 
-impl Sending {
+impl BulkOffer {
     /// Offer what there is room for in one iteration; the number of messages sent.
     pub fn work(&self) -> usize {
         if self.is_over() {

@@ -388,17 +388,17 @@ impl AeronClient {
         PendingExclusivePublication::start(self, channel, stream_id)
     }
 
-    #[pyo3(signature = (channel, stream_id, mailbox=None, *, tells_losses=true))]
+    #[pyo3(signature = (channel, stream_id, mailbox=None, *, report_unavailable=true))]
     fn async_add_subscription(
         &self,
         channel: &str,
         stream_id: i32,
         mailbox: Option<Mailbox>,
-        tells_losses: bool,
+        report_unavailable: bool,
     ) -> Result<PendingSubscription> {
         let audience = mailbox.map(|mailbox| Audience {
             mailbox,
-            with_losses: tells_losses,
+            with_losses: report_unavailable,
         });
         PendingSubscription::start(self, channel, stream_id, audience)
     }

@@ -50,7 +50,7 @@ mod publication;
 mod subscription;
 mod waiting;
 
-pub use bulk_offer::Sending;
+pub use bulk_offer::BulkOffer;
 pub use client::AeronClient;
 pub use counter::{Counter, CountersReader, ForeignCounter};
 pub use deferred_response::DeferredResponse;

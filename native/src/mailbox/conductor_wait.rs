@@ -1,7 +1,7 @@
 //! The wait of the conductor's duty cycle: it does the Aeron client's work, polls control
 //! subscriptions and continues bulk offers until there is something for Python.
 
-use crate::aeron::{Sending, Subscription};
+use crate::aeron::{BulkOffer, Subscription};
 use crate::idle::{Backoff, sleep_precisely};
 use crate::mailbox::{Event, Mailbox};
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ impl Mailbox {
     }
 
     #[pyo3(signature = (
-        subscriptions=Vec::new(), timeout_ns=0, fragment_limit=10, sendings=Vec::new()
+        subscriptions=Vec::new(), timeout_ns=0, fragment_limit=10, bulk_offers=Vec::new()
     ))]
     fn wait(
         &self,
@@ -23,11 +23,12 @@ impl Mailbox {
         subscriptions: Vec<Subscription>,
         timeout_ns: u64,
         fragment_limit: usize,
-        sendings: Vec<Py<Sending>>,
+        bulk_offers: Vec<Py<BulkOffer>>,
     ) -> PyResult<Vec<Py<PyAny>>> {
-        let sendings: Vec<&Sending> = sendings.iter().map(Py::get).collect();
+        let bulk_offers: Vec<&BulkOffer> = bulk_offers.iter().map(Py::get).collect();
         let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-        let events = py.detach(|| wait(self, &subscriptions, deadline, fragment_limit, &sendings));
+        let events =
+            py.detach(|| wait(self, &subscriptions, deadline, fragment_limit, &bulk_offers));
         events
             .into_iter()
             .map(|event| event.into_object(py))
@@ -46,7 +47,7 @@ fn wait(
     subscriptions: &[Subscription],
     deadline: Instant,
     fragment_limit: usize,
-    sendings: &[&Sending],
+    bulk_offers: &[&BulkOffer],
 ) -> Vec<Event> {
     sleep_precisely();
     let mut idle = Backoff::default();
@@ -65,8 +66,8 @@ fn wait(
             let (losses, others): (Vec<_>, Vec<_>) = events.into_iter().partition(is_loss);
             events = [others, messages, losses].into_iter().flatten().collect();
         }
-        let sent: usize = sendings.iter().map(|each| each.work()).sum();
-        is_over |= sendings.iter().any(|each| each.is_awaited());
+        let sent: usize = bulk_offers.iter().map(|each| each.work()).sum();
+        is_over |= bulk_offers.iter().any(|each| each.is_awaited());
         let now = Instant::now();
         if is_over || !events.is_empty() || now >= deadline {
             return events;
@@ -74,7 +75,7 @@ fn wait(
         let left = deadline - now;
         if sent > 0 {
             idle.reset();
-        } else if subscriptions.is_empty() && sendings.is_empty() {
+        } else if subscriptions.is_empty() && bulk_offers.is_empty() {
             mailbox.park(left);
         } else if let Some(park) = idle.next_park() {
             mailbox.park(park.min(left));

@@ -76,7 +76,7 @@ impl DutyCycle {
             }
             self.cycle_time.begin();
             let moved_before = self.moved();
-            let worked = self.turn_recordings()
+            let worked = self.poll_recordings()
                 | self.turn_endings()
                 | self.turn_replays()
                 | self.discards.work(self.file_io_max_length);
@@ -142,7 +142,7 @@ impl DutyCycle {
         if self.storage.checksum.is_some() && self.scratch.is_empty() {
             self.scratch = vec![0; SCRATCH_LENGTH];
         }
-        let recording_id = request.task.recording_id;
+        let recording_id = request.arguments.recording_id;
         let image = request.image.clone();
         let started = self
             .recording_sync(&request)
@@ -225,7 +225,7 @@ impl DutyCycle {
         }
     }
 
-    fn turn_recordings(&mut self) -> bool {
+    fn poll_recordings(&mut self) -> bool {
         let mut worked = false;
         // From the last one, so that ending a session does not skip another one.
         for index in (0..self.recordings.len()).rev() {

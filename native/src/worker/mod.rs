@@ -32,8 +32,8 @@ use events::EventStream;
 use failure::panic_text;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use recording::{RecordingEnd, RecordingRequest, RecordingTask};
-use replay::{ReplayRequest, ReplayTask};
+use recording::{RecordArguments, RecordingEnd, RecordingRequest};
+use replay::{ReplayArguments, ReplayRequest};
 use segment_writer::{Storage, SyncLevel};
 use statistics::{CycleCounters, CycleTime, SyncCounters, Traffic, TrafficCounters};
 use std::fs::File;
@@ -93,7 +93,7 @@ impl ReplayProgress {
     }
 }
 
-/// Options of a worker: `aerotape/worker_tasks.py` describes them.
+/// Options of a worker: `aerotape/worker_arguments.py` describes them.
 #[derive(FromPyObject)]
 struct WorkerOptions {
     name: String,
@@ -184,14 +184,14 @@ impl SessionWorker {
         &self,
         image: &Image,
         position_counter: Counter,
-        task: RecordingTask,
+        arguments: RecordArguments,
     ) -> PyResult<()> {
-        if task.durability.is_none() && task.confirmed_counter.is_some() {
+        if arguments.durability.is_none() && arguments.confirmed_counter.is_some() {
             let why = "confirmed_counter: only for a recording with a durability";
             return Err(PyValueError::new_err(why));
         }
         let request = RecordingRequest {
-            task,
+            arguments,
             image: image.take()?,
             position_counter,
         };
@@ -220,9 +220,9 @@ impl SessionWorker {
     fn replay(
         &self,
         publication: &ExclusivePublication,
-        task: ReplayTask,
+        arguments: ReplayArguments,
     ) -> PyResult<ReplayProgress> {
-        let request = ReplayRequest::new(task, publication.take()?);
+        let request = ReplayRequest::new(arguments, publication.take()?);
         request.check().map_err(PyValueError::new_err)?;
         let position = Arc::clone(&request.progress);
         self.send(Command::Replay(Box::new(request)))?;

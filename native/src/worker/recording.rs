@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::segment_writer::{Placement, SegmentWriter, Storage, SyncLevel};
 use super::statistics::Traffic;
 use super::sync_pool::{RecordingSync, SyncMode, SyncQueue};
-use super::time_index::{TimeIndex, TimeIndexTask};
+use super::time_index::{TimeIndex, TimeIndexArguments};
 use crate::aeron::{Counter, ImageHandle};
 use crate::frame::FRAME_ALIGNMENT;
 use crate::geometry::StreamGeometry;
@@ -19,21 +19,21 @@ use std::time::{Duration, Instant};
 /// others.
 const BLOCKS_PER_CYCLE: usize = 8;
 
-/// A recording as Python requests it; `aerotape/worker_tasks.py` describes the attributes.
+/// A recording as Python requests it; `aerotape/worker_arguments.py` describes the attributes.
 #[derive(FromPyObject)]
-pub struct RecordingTask {
+pub struct RecordArguments {
     pub recording_id: i64,
     start_position: i64,
     segment_length: i64,
     events: Option<EventMessages>,
-    time_index: Option<TimeIndexTask>,
+    time_index: Option<TimeIndexArguments>,
     /// `None` for the sync level of the archive.
     pub durability: Option<Durability>,
     pub confirmed_counter: Option<Counter>,
 }
 
 pub struct RecordingRequest {
-    pub task: RecordingTask,
+    pub arguments: RecordArguments,
     pub image: ImageHandle,
     pub position_counter: Counter,
 }
@@ -65,7 +65,7 @@ impl FromPyObject<'_, '_> for Durability {
 impl RecordingRequest {
     /// Whether files are synced in an archive with this sync level.
     pub fn is_synced(&self, archive_level: SyncLevel) -> bool {
-        self.task.durability.is_some() || archive_level > SyncLevel::Normal
+        self.arguments.durability.is_some() || archive_level > SyncLevel::Normal
     }
 
     /// Prepare the sync of the recording's files, which are `storage`'s.
@@ -75,14 +75,14 @@ impl RecordingRequest {
         queue: Arc<SyncQueue>,
         mailbox: Mailbox,
     ) -> Arc<RecordingSync> {
-        let recording_id = self.task.recording_id;
-        let counter = match self.task.durability {
+        let recording_id = self.arguments.recording_id;
+        let counter = match self.arguments.durability {
             None => Some(self.position_counter.clone()),
-            Some(_) => self.task.confirmed_counter.clone(),
+            Some(_) => self.arguments.confirmed_counter.clone(),
         };
         let mode = SyncMode {
             level: storage.sync_level.max(SyncLevel::Data),
-            is_continuous: self.task.durability != Some(Durability::Volatile),
+            is_continuous: self.arguments.durability != Some(Durability::Volatile),
             directory: Arc::clone(&storage.directory) as _,
             directory_path: storage.archive_dir.clone(),
             synced: Box::new(move |position| {
@@ -103,8 +103,8 @@ impl RecordingRequest {
     /// Refuse numbers that no recording has, before any file is touched.
     pub fn check(&self) -> Result<(), String> {
         let term_length = self.image.term_buffer_length as i64;
-        check_segment_length(self.task.segment_length, term_length)?;
-        let (start, join) = (self.task.start_position, self.image.join_position);
+        check_segment_length(self.arguments.segment_length, term_length)?;
+        let (start, join) = (self.arguments.start_position, self.image.join_position);
         if start < 0 || start > join || start % FRAME_ALIGNMENT as i64 != 0 {
             return Err(format!(
                 "start_position={start}: must be on a frame boundary from 0 to {join}, where the \
@@ -182,17 +182,17 @@ impl RecordingSession {
         event_stream: Option<&EventStream>,
     ) -> Result<Self, (i64, Failure)> {
         let RecordingRequest {
-            task,
+            arguments,
             image,
             position_counter,
         } = request;
         let join_position = image.join_position;
         let term_length = image.term_buffer_length;
         let placement = Placement {
-            recording_id: task.recording_id,
-            start_position: task.start_position,
+            recording_id: arguments.recording_id,
+            start_position: arguments.start_position,
             join_position,
-            segment_length: task.segment_length,
+            segment_length: arguments.segment_length,
             geometry: StreamGeometry {
                 initial_term_id: image.initial_term_id,
                 term_length: term_length as i64,
@@ -201,22 +201,24 @@ impl RecordingSession {
             },
         };
         position_counter.set_release(join_position);
-        if let Some(counter) = task.confirmed_counter {
+        if let Some(counter) = arguments.confirmed_counter {
             counter.set_release(join_position);
         }
         let writer = SegmentWriter::open(storage, placement, sync.clone())
             .map_err(|failure| (join_position, failure))?;
         let events = event_stream
-            .zip(task.events)
+            .zip(arguments.events)
             .map(|(stream, events)| RecordingEvents::start(events, join_position, stream));
         let position_owner = match &sync {
-            Some(_) if task.durability.is_none() => PositionOwner::SyncThread,
+            Some(_) if arguments.durability.is_none() => PositionOwner::SyncThread,
             _ => PositionOwner::Recorder,
         };
         let session_id = image.session_id;
-        let time_index = task.time_index.map(|file| TimeIndex::new(file, session_id));
+        let time_index = arguments
+            .time_index
+            .map(|file| TimeIndex::new(file, session_id));
         Ok(Self {
-            recording_id: task.recording_id,
+            recording_id: arguments.recording_id,
             image,
             position_counter,
             counted_position: join_position,

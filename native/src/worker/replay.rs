@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A replay as Python requests it; `aerotape/worker_tasks.py` describes the attributes.
+/// A replay as Python requests it; `aerotape/worker_arguments.py` describes the attributes.
 #[derive(FromPyObject)]
-pub struct ReplayTask {
+pub struct ReplayArguments {
     replay_session_id: i64,
     recording_id: i64,
     replay_position: i64,
@@ -52,7 +52,7 @@ enum LimitArgument {
 }
 
 pub struct ReplayRequest {
-    task: ReplayTask,
+    arguments: ReplayArguments,
     limit: ReplayLimit,
     publication: ExclusivePublicationHandle,
     /// The position of the replay, for Python.
@@ -60,8 +60,8 @@ pub struct ReplayRequest {
 }
 
 impl ReplayRequest {
-    pub fn new(mut task: ReplayTask, publication: ExclusivePublicationHandle) -> Self {
-        let limit = match task.limit_counter.take() {
+    pub fn new(mut arguments: ReplayArguments, publication: ExclusivePublicationHandle) -> Self {
+        let limit = match arguments.limit_counter.take() {
             None => ReplayLimit::Stopped,
             Some(LimitArgument::Counter(counter)) => ReplayLimit::Recording(counter),
             Some(LimitArgument::Foreign(counter_id, registration_id)) => ReplayLimit::Bound(
@@ -69,8 +69,8 @@ impl ReplayRequest {
             ),
         };
         Self {
-            progress: Arc::new(AtomicI64::new(task.replay_position)),
-            task,
+            progress: Arc::new(AtomicI64::new(arguments.replay_position)),
+            arguments,
             limit,
             publication,
         }
@@ -78,20 +78,20 @@ impl ReplayRequest {
 
     /// Refuse numbers that no recording has, before any file is touched.
     pub fn check(&self) -> Result<(), String> {
-        let ReplayTask {
+        let ReplayArguments {
             term_length,
             replay_position,
             replay_length,
             start_position,
             ..
-        } = self.task;
+        } = self.arguments;
         if term_length != self.publication.constants.term_buffer_length as i64 {
             return Err(format!(
                 "term_length={term_length}: the publication has {}",
                 self.publication.constants.term_buffer_length
             ));
         }
-        check_segment_length(self.task.segment_length, term_length)?;
+        check_segment_length(self.arguments.segment_length, term_length)?;
         if start_position < 0 || replay_position < start_position || replay_length < 0 {
             return Err(format!(
                 "cannot replay {replay_length} bytes from position {replay_position} of a \
@@ -160,47 +160,49 @@ impl ReplaySession {
         file_io_max_length: usize,
     ) -> Self {
         let ReplayRequest {
-            task,
+            arguments,
             limit,
             publication,
             progress,
         } = request;
         let reader = SegmentReader::new(
-            task.archive_dir.unwrap_or(archive_dir),
-            task.recording_id,
-            task.start_position,
-            task.replay_position,
-            task.term_length,
-            task.segment_length,
+            arguments.archive_dir.unwrap_or(archive_dir),
+            arguments.recording_id,
+            arguments.start_position,
+            arguments.replay_position,
+            arguments.term_length,
+            arguments.segment_length,
         );
-        let batch_length_limit = task
+        let batch_length_limit = arguments
             .file_io_max_length
             .filter(|&length| length > 0)
             .unwrap_or(file_io_max_length)
             .min(file_io_max_length)
-            .min(task.term_length as usize);
+            .min(arguments.term_length as usize);
         let constants = &publication.constants;
         let geometry = StreamGeometry {
             initial_term_id: constants.initial_term_id,
-            term_length: task.term_length,
-            stream_id: task.stream_id,
+            term_length: arguments.term_length,
+            stream_id: arguments.stream_id,
             max_frame_length: (constants.max_payload_length + HEADER_LENGTH) as i32,
         };
         Self {
-            replay_session_id: task.replay_session_id,
+            replay_session_id: arguments.replay_session_id,
             publication,
-            channel: task.channel,
+            channel: arguments.channel,
             limit,
-            start_position: task.start_position,
-            known_end: task.stop_position,
-            replay_limit: task.replay_position.saturating_add(task.replay_length),
+            start_position: arguments.start_position,
+            known_end: arguments.stop_position,
+            replay_limit: arguments
+                .replay_position
+                .saturating_add(arguments.replay_length),
             geometry,
             batch_length_limit,
             padding: 0,
-            connect_deadline: Instant::now() + task.connect_timeout,
+            connect_deadline: Instant::now() + arguments.connect_timeout,
             checksum,
             reader,
-            answer: task.answer,
+            answer: arguments.answer,
             progress,
             state: State::Opening,
         }

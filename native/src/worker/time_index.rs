@@ -20,7 +20,7 @@ const STEP_TOLERANCE_NS: i64 = 1_000_000;
 
 /// The time index of a recording, as Python requests it.
 #[derive(pyo3::FromPyObject)]
-pub struct TimeIndexTask {
+pub struct TimeIndexArguments {
     pub path: PathBuf,
     /// What the file begins with, for a recording that has none yet.
     pub header: Vec<u8>,
@@ -34,7 +34,7 @@ pub struct TimeIndexTask {
 }
 
 pub struct TimeIndex {
-    task: TimeIndexTask,
+    arguments: TimeIndexArguments,
     session_id: i32,
     last: Option<LastPoint>,
     /// Points that are not in the file yet.
@@ -51,9 +51,9 @@ struct LastPoint {
 }
 
 impl TimeIndex {
-    pub fn new(task: TimeIndexTask, session_id: i32) -> Self {
+    pub fn new(arguments: TimeIndexArguments, session_id: i32) -> Self {
         Self {
-            task,
+            arguments,
             session_id,
             last: None,
             pending: Vec::new(),
@@ -94,9 +94,9 @@ impl TimeIndex {
             return true;
         };
         let since = now.saturating_duration_since(last.taken);
-        since >= self.task.interval
-            && (position - last.position >= self.task.min_length
-                || since >= self.task.interval.saturating_mul(SLOW_FACTOR))
+        since >= self.arguments.interval
+            && (position - last.position >= self.arguments.min_length
+                || since >= self.arguments.interval.saturating_mul(SLOW_FACTOR))
     }
 
     fn note(&mut self, position: i64, now: Instant, time_ns: i64) {
@@ -141,12 +141,12 @@ impl TimeIndex {
     }
 
     fn append(&mut self) {
-        let TimeIndexTask {
+        let TimeIndexArguments {
             path,
             header,
             is_new,
             ..
-        } = &mut self.task;
+        } = &mut self.arguments;
         if let Err(error) = append(path, header, &self.pending, std::mem::take(is_new)) {
             self.has_failed = true;
             self.failure = Some(format!("cannot write {}: {error}", path.display()));
@@ -206,7 +206,7 @@ mod tests {
     const NAME: &str = "aerotape-3.time-index";
 
     fn index(dir: &ScratchDir) -> TimeIndex {
-        let request = TimeIndexTask {
+        let request = TimeIndexArguments {
             path: dir.path().join(NAME),
             header: HEADER.to_vec(),
             is_new: false,
@@ -321,7 +321,7 @@ mod tests {
         let dir = ScratchDir::new();
         dir.write(NAME, &[9; 64 + 10 * POINT_LENGTH + 5]);
         let mut index = index(&dir);
-        index.task.is_new = true;
+        index.arguments.is_new = true;
         index.note(0, Instant::now(), 1);
         index.flush();
         index.note(64, Instant::now(), 1);

@@ -24,7 +24,7 @@ class FakeListing:
 
     def __init__(self, cycles: int) -> None:
         self.cycles = cycles
-        self.sending = object() if cycles % 2 else None
+        self.bulk_offer = object() if cycles % 2 else None
 
     @property
     def is_done(self) -> bool:
@@ -84,8 +84,8 @@ class Sessions:
         assert self.sessions.wants_within_ns == min(
             (each for each in wanted if each is not None), default=None
         )
-        sendings = [each.sending for each in self.sessions if each.sending is not None]
-        assert set(map(id, self.sessions.sendings())) == set(map(id, sendings))
+        bulk_offers = [each.bulk_offer for each in self.sessions if each.bulk_offer is not None]
+        assert set(map(id, self.sessions.bulk_offers())) == set(map(id, bulk_offers))
 
 
 @pytest.mark.parametrize("seed", range(20))

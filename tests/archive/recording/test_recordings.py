@@ -28,7 +28,7 @@ from aerotape.counter_keys import CounterType
 from aerotape.durability import Durability
 from aerotape.errors import AeronError, ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION
-from aerotape.worker_tasks import RecordingTask
+from aerotape.worker_arguments import RecordArguments
 
 CHANNEL, STREAM_ID = "aeron:ipc", 10
 LEDGER = Durability("vd", bytes(range(16)))
@@ -94,11 +94,11 @@ class Recorder:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
-        self.task = RecordingTask(-1, 0, 0)
+        self.arguments = RecordArguments(-1, 0, 0)
 
-    def record(self, _image: Any, _counter: Any, task: RecordingTask) -> None:
-        self.calls.append(("record", task.recording_id))
-        self.task = task
+    def record(self, _image: Any, _counter: Any, arguments: RecordArguments) -> None:
+        self.calls.append(("record", arguments.recording_id))
+        self.arguments = arguments
 
     def request_sync(self, recording_id: int) -> None:
         self.calls.append(("sync", recording_id))
@@ -402,7 +402,8 @@ def test_a_plain_recording_has_one_counter_and_is_not_synced_on_request(rig: Rig
     rig.position.answer = Counter()
     rig.recordings.do_work()
     assert len(rig.labels) == 1
-    assert (rig.recorder.task.durability, rig.recorder.task.confirmed_counter) == (None, None)
+    arguments = rig.recorder.arguments
+    assert (arguments.durability, arguments.confirmed_counter) == (None, None)
     assert not rig.recordings.request_sync(0, lambda *_: None)
     assert not rig.recordings.request_sync(1, lambda *_: None)
 
@@ -417,9 +418,9 @@ def test_a_ledger_begins_with_both_counters(ledger: Rig) -> None:
     ledger.confirmed.answer = counter = Counter()
     ledger.recordings.do_work()
     assert ledger.recorder.calls == [("record", 0)]
-    assert ledger.recorder.task.durability == "vd"
-    task: Any = ledger.recorder.task
-    assert task.confirmed_counter is counter
+    assert ledger.recorder.arguments.durability == "vd"
+    arguments: Any = ledger.recorder.arguments
+    assert arguments.confirmed_counter is counter
     session = ledger.recordings.session(0)
     assert session is not None
     counter.set(96)

@@ -20,7 +20,7 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AeronError
 from aerotape.protocol import ErrorCode
 from aerotape.waiting import SOON_NS
-from aerotape.worker_tasks import ReplayTask
+from aerotape.worker_arguments import ReplayArguments
 
 
 class Rig:
@@ -80,9 +80,9 @@ class Rig:
             raise AeronError("session id is in use", RESOURCE_TEMPORARILY_UNAVAILABLE)
         return SimpleNamespace(session_id=5)
 
-    def replay(self, _publication: Any, task: ReplayTask) -> Any:
-        self.given.append(task.replay_session_id)
-        self.answers.append(task.answer)
+    def replay(self, _publication: Any, arguments: ReplayArguments) -> Any:
+        self.given.append(arguments.replay_session_id)
+        self.answers.append(arguments.answer)
         return SimpleNamespace(position=0)
 
 

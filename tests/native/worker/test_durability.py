@@ -11,7 +11,7 @@ from support.own_process import run_python
 from support.worker_rig import WorkerRig
 
 from aerotape.errors import ClosedError
-from aerotape.worker_tasks import RecordingTask
+from aerotape.worker_arguments import RecordArguments
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_a_request_for_a_recording_that_is_not_synced_is_ignored(rig: WorkerRig)
 
 def test_an_invalid_durability_is_refused(rig: WorkerRig) -> None:
     """A durability has one of two names, and a confirmed counter belongs to one."""
-    with pytest.raises(TypeError, match=r"RecordingTask\.durability") as failure:
+    with pytest.raises(TypeError, match=r"RecordArguments\.durability") as failure:
         rig.record(rig.worker(), durability="no")  # type: ignore[arg-type]
     assert str(failure.value.__cause__) == 'durability="no": use "pd" or "vd"'
     publication = rig.client.add_exclusive_publication("aeron:ipc", 7)
@@ -97,5 +97,5 @@ def test_an_invalid_durability_is_refused(rig: WorkerRig) -> None:
     image = rig.until(lambda: subscription.image_by_session_id(publication.session_id))
     counter = rig.client.add_counter(100, b"", "counter")
     with pytest.raises(ValueError, match="confirmed_counter"):
-        task = RecordingTask(0, 0, 1 << 26, confirmed_counter=counter)
+        task = RecordArguments(0, 0, 1 << 26, confirmed_counter=counter)
         rig.worker().record(image, counter, task)

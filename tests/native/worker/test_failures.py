@@ -11,7 +11,7 @@ from support.damage.sync_shim import build_shim
 from support.own_process import run_python
 from support.worker_rig import IPC, WorkerRig
 
-from aerotape.worker_tasks import RecordingTask
+from aerotape.worker_arguments import RecordArguments
 
 GENERIC, STORAGE_SPACE = 0, 11
 
@@ -108,7 +108,7 @@ def test_an_image_polled_by_another_caller_is_not_recorded_with_a_hole(rig: Work
     assert rig.receive(subscription, 1)[0][0] == b"taken"
     counter = rig.client.add_counter(100, b"", "rec 0")
     worker = rig.worker()
-    worker.record(image, counter, RecordingTask(0, 0, 65_536))
+    worker.record(image, counter, RecordArguments(0, 0, 65_536))
     assert publication.offer(b"next") > 0
     event = rig.event("RecordingStopped", 0)
     assert event[2:4] == (0, GENERIC) and "does another caller poll" in event[4]

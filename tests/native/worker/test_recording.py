@@ -9,7 +9,7 @@ from support.model.messages import messages
 from support.model.term_log import HEADER
 from support.worker_rig import IPC, LiveRecording, WorkerRig
 
-from aerotape.worker_tasks import RecordingTask
+from aerotape.worker_arguments import RecordArguments
 
 
 def recorded(rig: WorkerRig, recording: LiveRecording) -> bytes:
@@ -120,7 +120,7 @@ def test_a_start_within_a_term_is_preceded_by_zeros(rig: WorkerRig) -> None:
     counter = rig.client.add_counter(100, b"", "late")
     join_position = image.join_position
     assert 65_536 <= join_position <= 98_304
-    worker.record(image, counter, RecordingTask(9, join_position, 262_144))
+    worker.record(image, counter, RecordArguments(9, join_position, 262_144))
     assert publication.offer_within(b"late", 10**10) > 0
     rig.until(lambda: counter.get() >= publication.position or None)
     [path] = rig.archive_dir.glob("*.rec")

@@ -31,8 +31,13 @@ from aerotape.archive.features.ledger.protocol.election import (
     Query,
 )
 from aerotape.archive.features.ledger.protocol.leadership import Leadership, Report
+from aerotape.archive.features.ledger.protocol.member_record import (
+    UNKNOWN,
+    Epoch,
+    MemberRecord,
+    MemberState,
+)
 from aerotape.archive.features.ledger.protocol.quorums import Quorums
-from aerotape.archive.features.ledger.protocol.replica import UNKNOWN, Epoch, MemberState, Replica
 from aerotape.protocol import NULL_VALUE
 
 
@@ -50,7 +55,7 @@ Log = tuple[Entry, ...]
 class Stored:
     """What a member has on its disk; `forced` of the log is known to survive a power cut."""
 
-    replica: Replica
+    member_record: MemberRecord
     log: Log = ()
     forced: int = 0
     is_closed: bool = False
@@ -111,7 +116,7 @@ class Model:
         self.disturbed = self.random.choice((0.03, 0.08, 0.2))
         self.quorums, self.size, self.is_volatile = quorums, size, is_volatile
         group = tuple("abcdefgh"[:size])
-        created = Replica(groups=(group,), promised=(FIRST, group[0]))
+        created = MemberRecord(groups=(group,), promised=(FIRST, group[0]))
         self.disks: dict[str, Stored | None] = {
             each: Stored(replace(created, own=each).create()) for each in group
         }
@@ -153,11 +158,11 @@ class Model:
         if found is None:
             return MemberState(replace(UNKNOWN, own=member), 0, archive_id=number)
         return MemberState(
-            found.replica,
+            found.member_record,
             len(found.log),
             found.is_closed,
             archive_id=number,
-            recording_id=number if found.log or found.replica.history else NULL_VALUE,
+            recording_id=number if found.log or found.member_record.history else NULL_VALUE,
         )
 
     def disk(self, member: str) -> Stored:
@@ -165,8 +170,8 @@ class Model:
         assert found is not None
         return found
 
-    def store(self, member: str, replica: Replica, **changes: object) -> None:
-        self.disks[member] = replace(self.disk(member), replica=replica, **changes)  # type: ignore[arg-type]
+    def store(self, member: str, member_record: MemberRecord, **changes: object) -> None:
+        self.disks[member] = replace(self.disk(member), member_record=member_record, **changes)  # type: ignore[arg-type]
 
     def end(self, member: str) -> None:
         """A member ends: it leads nothing, and leaders are disconnected from it."""
@@ -186,10 +191,10 @@ class Model:
             kept = self.random.randint(found.forced, len(found.log))
             self.lost.add(member)
             # A PD ledger has acknowledged only what is forced.
-            forgets = found.replica.forgets or self.is_volatile
+            forgets = found.member_record.forgets or self.is_volatile
             self.disks[member] = replace(
                 found,
-                replica=replace(found.replica, forgets=forgets),
+                member_record=replace(found.member_record, forgets=forgets),
                 log=found.log[:kept],
                 is_closed=found.is_closed and kept == len(found.log),
             )
@@ -227,12 +232,14 @@ class Model:
     def put_back(self, member: str, _: str) -> None:
         """Put a directory back to an older state, which its operator says."""
         found, backup = self.disks[member], self.backups.get(member)
+        if not backup or not found:
+            return
         # One with other groups could elect a leader with a member that was replaced.
-        if backup and found and backup.replica.groups == found.replica.groups and self.may_lose():
+        if backup.member_record.groups == found.member_record.groups and self.may_lose():
             self.end(member)
             self.lost.add(member)
-            replica = replace(backup.replica, forgets=True)
-            self.disks[member] = replace(backup, replica=replica, forced=len(backup.log))
+            record = replace(backup.member_record, forgets=True)
+            self.disks[member] = replace(backup, member_record=record, forced=len(backup.log))
 
     def wipe(self, member: str, _: str) -> None:
         """Start a member with an empty directory.
@@ -256,10 +263,10 @@ class Model:
             kept = self.random.randrange(len(found.log))
             # A VD ledger has acknowledged what was not forced, too.
             had = len(found.log) if self.is_volatile else found.forced
-            forgets = found.replica.forgets or kept < had
+            forgets = found.member_record.forgets or kept < had
             self.disks[member] = replace(
                 found,
-                replica=replace(found.replica, forgets=forgets),
+                member_record=replace(found.member_record, forgets=forgets),
                 log=found.log[:kept],
                 forced=min(found.forced, kept),
             )
@@ -271,14 +278,14 @@ class Model:
 
     def forgets(self, member: str) -> bool:
         found = self.disks[member]
-        return found is None or found.replica.forgets
+        return found is None or found.member_record.forgets
 
     # ---- elections ------------------------------------------------------------------------------
 
     def start(self, member: str, _: str) -> None:
         """Lead, as an open or a recovery does."""
         found = self.disks[member]
-        if member in self.up and found is not None and member in found.replica.members:
+        if member in self.up and found is not None and member in found.member_record.members:
             self.leaders.pop(member, None)
             serves = self.random.random() < 0.5
             self.elections[member] = Election(self.state(member), self.quorums, serves=serves)
@@ -303,19 +310,20 @@ class Model:
                     election.give_up(other)
             case Promise(epoch, members):
                 own = self.disk(member)
-                if own.replica.promised != epoch:
-                    if own.replica.promised > epoch:
+                if own.member_record.promised != epoch:
+                    if own.member_record.promised > epoch:
                         del self.elections[member]
                         return
                     self.unfollow(member)
-                    self.store(member, replace(own.replica, promised=epoch), forced=len(own.log))
+                    promised = replace(own.member_record, promised=epoch)
+                    self.store(member, promised, forced=len(own.log))
                     election.promise(self.state(member))
                 elif members:
                     self.ask_promise(member, self.random.choice(sorted(members)), epoch)
             case Copy(source):
                 self.take_over(member, election, source)
-            case Adopt(replica, is_closed, _):
-                self.adopt(member, replica, is_closed)
+            case Adopt(member_record, is_closed, _):
+                self.adopt(member, member_record, is_closed)
             case _:
                 del self.elections[member]
 
@@ -326,16 +334,16 @@ class Model:
             return
         found = self.disks[other]
         if found is None:
-            joined = replace(own.replica, own=other, promised=epoch).join()
+            joined = replace(own.member_record, own=other, promised=epoch).join()
             self.disks[other] = Stored(joined)
-        elif found.replica.promised > epoch:
+        elif found.member_record.promised > epoch:
             election.give_up(other)
             return
         else:
             self.fence(other)
             self.unfollow(other)
             self.store(
-                other, replace(found.replica, promised=epoch), forced=len(found.log)
+                other, replace(found.member_record, promised=epoch), forced=len(found.log)
             )
         election.reply(other, self.state(other))
 
@@ -345,21 +353,21 @@ class Model:
 
     def take_over(self, member: str, election: Election, source: MemberState) -> None:
         """Cut the own log, copy the other one, and force it; a part of that at a time."""
-        name, own = source.replica.own, self.disk(member)
+        name, own = source.member_record.own, self.disk(member)
         theirs = self.disks.get(name)
         if not self.reaches(member, name) or theirs is None or len(theirs.log) < source.end:
             del self.elections[member]
             return
-        if not self.cut_log(member, source, theirs.log[: source.end], own.replica.promised):
+        if not self.cut_log(member, source, theirs.log[: source.end], own.member_record.promised):
             del self.elections[member]
             return
         own = self.disk(member)
-        self.store(member, replace(own.replica, history=source.replica.history))
+        self.store(member, replace(own.member_record, history=source.member_record.history))
         if self.random.random() < 0.2:
             del self.elections[member]  # interrupted
             return
         self.store(
-            member, self.disk(member).replica, log=theirs.log[: source.end], forced=source.end
+            member, self.disk(member).member_record, log=theirs.log[: source.end], forced=source.end
         )
         election.copied()
 
@@ -374,26 +382,26 @@ class Model:
             raise BrokenError(f"{member} keeps {own.log[:kept]}, the other log is {log}")
         self.check_dropped(member, kept)
         is_closed = logs.stays_closed(state, kept, other)
-        replica = own.replica if is_closed else own.replica.cut(kept)
+        member_record = own.member_record if is_closed else own.member_record.cut(kept)
         self.store(
             member,
-            replace(replica, promised=promised),
+            replace(member_record, promised=promised),
             log=own.log[:kept],
             forced=min(own.forced, kept),
             is_closed=is_closed,
         )
         return True
 
-    def adopt(self, member: str, replica: Replica, is_closed: bool) -> None:
+    def adopt(self, member: str, member_record: MemberRecord, is_closed: bool) -> None:
         own = self.disk(member)
         del self.elections[member]
-        if own.replica.promised > replica.promised:
+        if own.member_record.promised > member_record.promised:
             return
-        self.store(member, replica, forced=len(own.log), is_closed=is_closed)
-        leadership = Leadership(replica, self.quorums, own.carried)
-        leadership.reports = {each: Report() for each in replica.members if each != member}
+        self.store(member, member_record, forced=len(own.log), is_closed=is_closed)
+        leadership = Leadership(member_record, self.quorums, own.carried)
+        leadership.reports = {each: Report() for each in member_record.members if each != member}
         self.leaders[member] = Leading(
-            replica.adopted, leadership, len(own.log), is_closed
+            member_record.adopted, leadership, len(own.log), is_closed
         )
         self.elected += 1
         self.check_elected(own.log, is_closed)
@@ -408,8 +416,8 @@ class Model:
         if not self.reaches(member, other):
             return
         own, report = self.disk(member), leading.leadership.reports[other]
-        sent, found = replace(own.replica, own=other), self.disks[other]
-        if found is not None and found.replica.promised > leading.epoch:
+        sent, found = replace(own.member_record, own=other), self.disks[other]
+        if found is not None and found.member_record.promised > leading.epoch:
             self.leaders.pop(member)
             return
         if other not in leading.following:
@@ -418,26 +426,26 @@ class Model:
             report.disconnect()
             if found is None:
                 self.disks[other] = Stored(UNKNOWN.follow(sent))
-            elif found.replica.is_decided:
+            elif found.member_record.is_decided:
                 return
             else:
                 state = MemberState(sent, len(own.log))
                 if not self.cut_log(other, state, own.log, leading.epoch):
                     return
-                self.store(other, self.disk(other).replica.follow(sent))
+                self.store(other, self.disk(other).member_record.follow(sent))
             leading.following[other] = len(own.log)
             return
         found = self.disk(other)
         more = own.log[len(found.log) :][: self.random.randint(0, 3)]
         is_closed = found.is_closed and not more
-        self.store(other, found.replica, log=found.log + more, is_closed=is_closed)
+        self.store(other, found.member_record, log=found.log + more, is_closed=is_closed)
         has_all = len(found.log + more) >= leading.following[other]
-        if report.version != own.replica.version and has_all:
-            replica = replace(sent, forgets=False, is_decided=False)
+        if report.version != own.member_record.version and has_all:
+            member_record = replace(sent, forgets=False, is_decided=False)
             log = self.disk(other).log
             closes = own.is_closed and leading.is_closing
-            self.store(other, replica, forced=len(log), is_closed=closes)
-            report.adopt(len(log), own.replica.version)
+            self.store(other, member_record, forced=len(log), is_closed=closes)
+            report.adopt(len(log), own.member_record.version)
             report.has_closed = closes
 
     def report(self, member: str, other: str) -> None:
@@ -451,7 +459,7 @@ class Model:
             report.recorded, report.confirmed = len(found.log), found.forced
             at_end = found.forced == len(found.log) == len(own.log)
             if leading.is_closing and own.is_closed and at_end:
-                self.store(other, found.replica, is_closed=True)
+                self.store(other, found.member_record, is_closed=True)
                 report.has_closed = True
         self.count(member, leading)
 
@@ -463,14 +471,14 @@ class Model:
             acknowledged = leadership.recorded(len(own.log))
             if acknowledged > len(self.acknowledged):
                 self.acknowledged = own.log[:acknowledged]
-        if len(own.replica.groups) == 2 and leadership.has_agreed(own.forced):
-            self.set_groups(member, leading, own.replica.groups[1:])
+        if len(own.member_record.groups) == 2 and leadership.has_agreed(own.forced):
+            self.set_groups(member, leading, own.member_record.groups[1:])
         if leading.is_closing and confirmed == len(own.log):
             own = self.disk(member)
-            self.store(member, own.replica, is_closed=True, forced=len(own.log))
+            self.store(member, own.member_record, is_closed=True, forced=len(own.log))
             if leadership.is_closed:
-                self.store(member, replace(own.replica, is_decided=True))
-                leadership.replica = self.disk(member).replica
+                self.store(member, replace(own.member_record, is_decided=True))
+                leadership.member_record = self.disk(member).member_record
                 self.decide(own.log)
 
     def serves(self, member: str, leading: Leading) -> bool:
@@ -509,7 +517,7 @@ class Model:
         leading = self.leaders.get(member)
         if leading is None or leading.is_closing or self.is_volatile:
             return
-        groups = self.disk(member).replica.groups
+        groups = self.disk(member).member_record.groups
         if len(groups) == 2 or other == member or other not in groups[0]:
             return
         if not self.serves(member, leading) or len(self.disks) >= self.size + 3:
@@ -524,13 +532,13 @@ class Model:
         self, member: str, leading: Leading, groups: tuple[tuple[str, ...], ...]
     ) -> None:
         own = self.disk(member)
-        version = (leading.epoch, own.replica.version[1] + 1)
-        replica = replace(own.replica, groups=groups, version=version)
-        self.store(member, replica)
-        leading.leadership.replica = replica
+        version = (leading.epoch, own.member_record.version[1] + 1)
+        member_record = replace(own.member_record, groups=groups, version=version)
+        self.store(member, member_record)
+        leading.leadership.member_record = member_record
         reports = leading.leadership.reports
         leading.leadership.reports = {
-            each: reports.get(each, Report()) for each in replica.members if each != member
+            each: reports.get(each, Report()) for each in member_record.members if each != member
         }
 
     # ---- what must hold -------------------------------------------------------------------------
@@ -579,7 +587,7 @@ class Model:
                 raise BrokenError(f"{member} drops {log[kept:]}, promised {promised}")
 
     def check(self) -> None:
-        highest = max(each.replica.promised for each in self.stored())
+        highest = max(each.member_record.promised for each in self.stored())
         for member, leading in self.leaders.items():
             if leading.epoch == highest and self.serves(member, leading):
                 own = self.disk(member)

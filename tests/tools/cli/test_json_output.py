@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ from support.jvm.java import ROOT
 
 from aerotape.tools import entity, ledger, tool
 from aerotape.tools import journal as raft
-from aerotape.tools._cli.json_output.records import COMMANDS
-from aerotape.tools._cli.json_output.schema import page
+from aerotape.tools._cli import json_schema
 from aerotape.tools._cli.main import command_files
+from aerotape.tools._cli.output import ABSENT, Absent
 
 SCHEMA = ROOT / "tests/demo/market-data.xml"
 EVENT = '{"seq_nr": 1, "payload": {"price": 3}}\n'
@@ -37,13 +38,14 @@ def test_every_command_is_documented() -> None:
     for name, group in (("tool", tool), ("ledger", ledger), ("entity", entity), ("journal", raft)):
         commands.remove(name)
         commands |= {f"{name} {command}" for command in group.MODULES}
-    options = {name for name in COMMANDS if "--" in name}
-    assert set(COMMANDS) - options == commands
+    found = set(json_schema.commands())
+    options = {name for name in found if "--" in name}
+    assert found - options == commands
 
 
 def test_the_page_is_generated() -> None:
-    """`python -m aerotape.tools._cli.json_output.schema --page > docs/json-output.md`."""
-    assert (ROOT / "docs/json-output.md").read_text() == page()
+    """`python -m aerotape.tools._cli.json_schema --page > docs/json-output.md`."""
+    assert (ROOT / "docs/json-output.md").read_text() == json_schema.page()
 
 
 def test_a_changed_field_is_seen() -> None:
@@ -52,6 +54,60 @@ def test_a_changed_field_is_seen() -> None:
     for wrong in ('{"recording_id": "1"}', "{}", '{"recording_id": 1, "more": 2}'):
         with pytest.raises(ValidationError):
             check(("find", "--json"), wrong)
+
+
+def test_a_schema_is_that_of_the_types_and_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A field without a description is refused."""
+    monkeypatch.setattr(json_schema, "commands", lambda: {"find": (Found,)})
+    expected = {
+        "type": "object",
+        "properties": {
+            "names": {
+                "type": "array",
+                "items": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "description": "its names, which may be long",
+            },
+            "inner": {"$ref": "#/$defs/Inner", "description": "the rest"},
+        },
+        "required": ["inner"],
+        "additionalProperties": False,
+    }
+    assert json_schema.schema()["properties"] == {"find": {"anyOf": [expected]}}
+    monkeypatch.setattr(json_schema, "commands", lambda: {"find": (Undescribed,)})
+    with pytest.raises(KeyError, match="count"):
+        json_schema.schema()
+
+
+@dataclass
+class Inner:
+    """A part.
+
+    Attributes:
+        count: a number.
+    """
+
+    count: int
+
+
+@dataclass(kw_only=True)
+class Found:
+    """A record.
+
+    Attributes:
+        names: its names,
+            which may be long.
+        inner: the rest.
+    """
+
+    names: Sequence[str | None] | Absent = ABSENT
+    inner: Inner
+
+
+@dataclass
+class Undescribed:
+    """A record."""
+
+    count: int
 
 
 @pytest.fixture(scope="module")

@@ -261,7 +261,10 @@ def test_bugs_are_not_hidden(install: Install) -> None:
     ("arguments", "needless"),
     [
         (["archive", "--print-config"], {"aerotape.archive.archive"}),
-        (["tool", "{dir}", "pid"], {"aerotape._native", "aerotape.tools._tool.writing.verify"}),
+        (
+            ["tool", "{dir}", "pid"],
+            {"aerotape._native", "aerotape.tools._archive_tool.writing.verify"},
+        ),
         (["tool", "{dir}", "describe"], {"aerotape.replay.offline.table"}),
         (["schema", "{dir}/schema.xml"], {"aerotape._native", "aerotape.codecs.payloads"}),
         (["cat", "{dir}", "0"], {"aerotape.replay.offline.table", "aerotape.aeron"}),

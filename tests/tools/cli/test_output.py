@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from aerotape.formatting import printable
-from aerotape.tools._cli.output import Progress, emit
+from aerotape.tools._cli.output import ABSENT, Absent, Json, Progress, emit, json_object
 
 PLAIN = argparse.Namespace(json=False)
 JSON = argparse.Namespace(json=True)
@@ -108,3 +108,25 @@ def test_progress_draws_on_a_terminal_only() -> None:
     with Progress(None, "reading", stream=pipe) as progress:
         progress.update(2)
     assert pipe.getvalue() == ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A record with a field that may be absent."""
+
+    note: str | Absent
+    payload: object
+
+
+def test_an_absent_field_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither in JSON nor for people; None is."""
+    for is_json, shown in ((True, '{"payload": null}\n'), (False, "payload: -\n")):
+        emit(Line(ABSENT, None), argparse.Namespace(json=is_json))
+        assert capsys.readouterr().out == shown
+
+
+def test_json_in_rows_of_a_list_is_as_it_is() -> None:
+    lines = [Line("a", Json('{"x":1.50}')), Line(ABSENT, "b")]
+    assert json_object({"lines": lines, "numbers": [1]}) == (
+        '{"lines": [{"note": "a", "payload": {"x":1.50}}, {"payload": "b"}], "numbers": [1]}'
+    )

@@ -16,6 +16,7 @@ from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import utf8_text
 from aerotape.qualified_id import QualifiedId
+from aerotape.tools._cli.output import as_row
 from aerotape.tools._ledger._common import info_row
 from aerotape.tools._web.observed import ObservedArchive, lag
 from aerotape.tools._web.pages.formats import time_of
@@ -120,7 +121,7 @@ def add_tables(
             id = QualifiedId(unsigned("scope", scope), unsigned("ledger", ledger))
             first = unsigned("entry", entry) if entry else None
             info, entries = session.run(lambda client: _entries(client, id, first))
-            facts = list(info_row(info).items())
+            facts = list(as_row(info_row(info)).items())
         except AerotapeError as error:
             problem = str(error)
         return page(
@@ -339,7 +340,7 @@ def _responses(channel: str) -> str:
 
 
 def _mirrors(info: LedgerInfo) -> str:
-    """Return how many mirrors are connected, of how many; "" without mirrors."""
+    """The number of connected mirrors, and of all; "" without mirrors."""
     if not info.mirrors:
         return ""
     if not info.members:

@@ -98,7 +98,7 @@ class Changes:
     def refusal(
         self, request: Request, template_id: int, schema_id: int = codecs.SCHEMA_ID
     ) -> str:
-        """Return why a request would be refused, as for `request`; "" if it would not."""
+        """The reason for which `request` would refuse a request; "" if there is none."""
         if not self._are_allowed:
             return "the service was started without --allow-changes"
         user: User | None = getattr(request.state, "user", None)

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from aerotape.clients import ArchiveClient
 from aerotape.entity.records import EventRecord, SnapshotRecord
 from aerotape.entity.topic import check_topic, recordings_of
-from aerotape.tools._cli.output import json_object
+from aerotape.tools._cli.output import as_row, json_object
 from aerotape.tools._entity.read import event_row, snapshot_row
 from aerotape.tools._web.rest.answers import MAX_ANSWER, answer, building, row_text, too_large
 from aerotape.tools._web.rest.recordings import MAX_INT64, MAX_ROWS, Limit
@@ -128,6 +128,6 @@ def router(session: ControlSession, topics: Topics) -> APIRouter:
 
 def _snapshot(record: SnapshotRecord) -> str:
     """Return the row of a snapshot, without a payload that leaves no room for events."""
-    row: dict[str, Any] = {"payload_bytes": len(record.payload or b""), **snapshot_row(record)}
+    row = {"payload_bytes": len(record.payload or b""), **as_row(snapshot_row(record))}
     text = json_object(row)
     return text if len(text) <= _MAX_SNAPSHOT else json_object({**row, "payload": None})

@@ -17,6 +17,7 @@ from aerotape.codecs.entry import Entry
 from aerotape.codecs.generated import ledger_control
 from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import QualifiedId
+from aerotape.tools._cli.output import as_row
 from aerotape.tools._ledger._common import info_row
 from aerotape.tools._web.rest.answers import MAX_ANSWER, answer, building, row_text, too_large
 from aerotape.tools._web.rest.changes import Changes
@@ -61,14 +62,15 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
         begin = 0 if after is None else unsigned("after", after) + 1
         found = session.run(lambda client: list(client.list_ledgers(scope_id, begin, limit)))
         return {
-            str(info.id.ledger_id): info_row(info) if print_metadata else None for info in found
+            str(info.id.ledger_id): as_row(info_row(info)) if print_metadata else None
+            for info in found
         }
 
     @routes.get("/metadata/", include_in_schema=False)
     @routes.get("/metadata", summary="What is known of a ledger")
     def metadata(ledger: Ledger) -> dict[str, Any]:
         info = session.run(lambda client: client.ledger_info(ledger))
-        return {str(ledger.ledger_id): info_row(info)}
+        return {str(ledger.ledger_id): as_row(info_row(info))}
 
     @routes.get("/read/", include_in_schema=False)
     @routes.get("/read", summary="Entries by id; at most 1,000, and 2 MiB")

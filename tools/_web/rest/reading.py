@@ -26,6 +26,7 @@ from aerotape.message import Message
 from aerotape.protocol import NULL_POSITION
 from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.times import parse_time
+from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools.messages._printing import decoded, message_row
 
@@ -72,7 +73,7 @@ def fields_text(fields: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search has found.
+    """The result of a search.
 
     Attributes:
         messages: the rows of messages, as of `Reading.messages`.
@@ -160,7 +161,7 @@ class Reading:
                 }
 
     def removal(self, recording_id: int, action: Removal, position: int | None) -> dict[str, int]:
-        """Return what an action would delete: bytes of the recording, and segment files.
+        """The bytes of a recording and the number of segment files that an action would delete.
 
         Args:
             recording_id: the recording.
@@ -387,7 +388,7 @@ def _row(
 ) -> dict[str, Any]:
     """Return the row of a message, which has `fields` if there is a schema."""
     shown, is_whole = _shown(message.payload, format, max_payload)
-    row = {**message_row(message), "payload": shown, "is_whole": is_whole}
+    row = {**as_row(message_row(message, shown)), "is_whole": is_whole}
     return row if schema is None else {**row, "fields": fields}
 
 
@@ -396,7 +397,7 @@ def _position_from(recording: Recording, from_time: str) -> int:
 
 
 def _begin_of_newest(recording: Recording, begin: int, end: int, count: int) -> int:
-    """Return where the last messages that begin in a range begin; its end if there are none."""
+    """The position of the first of the last messages that begin in a range; else its end."""
     if begin >= end:
         return end
     first = next(recording.messages(begin, end, last=count), None)
@@ -420,7 +421,7 @@ def listed(
     after: int | None,
     limit: int,
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many recordings match, and a page of them: those after a recording id."""
+    """The number of recordings that match, and a page of them, after a recording id."""
     positions = snapshot.positions()
     found = [
         each

@@ -18,6 +18,7 @@ from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.retention.survey import Usage
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError, ConfigurationError
+from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.rest.answers import row_text
 from aerotape.tools._web.rest.changes import Changes
@@ -66,7 +67,7 @@ class Retention:
     def named(self) -> tuple[str, RetentionPlan]:
         """Return a plan with its name, by which it can be carried out; the last 16 are known."""
         plan = self.plan()
-        rows = row_text([removal_row(each) for each in plan.removals])
+        rows = row_text([as_row(removal_row(each)) for each in plan.removals])
         name = hashlib.blake2b(rows.encode(), digest_size=16).hexdigest()
         with self._lock:
             self._plans[name] = plan
@@ -111,7 +112,7 @@ class Retention:
                 )
             except ArchiveError as error:
                 problem = str(error)
-            done.append({**removal_row(removal), "problem": problem})
+            done.append({**as_row(removal_row(removal)), "problem": problem})
         return {"removals": done, "changed": changed, "left": len(plan.removals) - len(done)}
 
 
@@ -124,7 +125,7 @@ def router(retention: Retention) -> APIRouter:
         name, found = retention.named()
         return {
             "plan": name,
-            "removals": [removal_row(each) for each in found.removals],
+            "removals": [as_row(removal_row(each)) for each in found.removals],
             "kept": [dataclasses.asdict(each) for each in found.retained],
         }
 

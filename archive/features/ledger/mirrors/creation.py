@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.features.ledger.mirrors.members import Members
 from aerotape.archive.features.ledger.protocol.election import FIRST
-from aerotape.archive.features.ledger.protocol.replica import MemberState, MirrorStep
+from aerotape.archive.features.ledger.protocol.member_record import MemberState, MirrorStep
 from aerotape.errors import AerotapeError, LedgerError
 from aerotape.waiting import Pause
 
@@ -53,8 +53,9 @@ class Creation:
         Raises:
             LedgerError: a mirror does not respond or refuses; the others do not have it any more.
         """
-        own = metadata.replica.own
-        metadata = replace(metadata, replica=replace(metadata.replica, promised=(FIRST, own)))
+        own = metadata.member_record.own
+        promised = replace(metadata.member_record, promised=(FIRST, own))
+        metadata = replace(metadata, member_record=promised)
         states = yield from self._all(metadata, MirrorStep.QUERY, timeout_ns)
         by_id = {self._archive_id: own}
         for name, state in states.items():

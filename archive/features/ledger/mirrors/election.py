@@ -24,7 +24,7 @@ from aerotape.archive.features.ledger.protocol.election import (
     Refusal,
     Refused,
 )
-from aerotape.archive.features.ledger.protocol.replica import MemberState, MirrorStep
+from aerotape.archive.features.ledger.protocol.member_record import MemberState, MirrorStep
 from aerotape.archive.features.ledger.role import Idle
 from aerotape.errors import (
     AerotapeError,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
     from aerotape.archive.features.ledger.mirrors.follower import Followers
     from aerotape.archive.features.ledger.mirrors.leading import Connecting
-    from aerotape.archive.features.ledger.protocol.replica import Epoch
+    from aerotape.archive.features.ledger.protocol.member_record import Epoch
     from aerotape.qualified_id import QualifiedId
     from aerotape.waiting import Task
 
@@ -102,8 +102,8 @@ class Elections:
             ArchiveError: the log cannot be copied.
         """
         # Others may reach a mirror by another channel than it has in its own configuration.
-        own_channel = metadata.replica.own or self.own_channel(ledger.id)
-        metadata = replace(metadata, replica=metadata.replica.named(own_channel))
+        own_channel = metadata.member_record.own or self.own_channel(ledger.id)
+        metadata = replace(metadata, member_record=metadata.member_record.named(own_channel))
         election = Election(
             self._own_state(ledger, metadata), metadata.quorums, serves=serves, may_fence=may_fence
         )
@@ -116,7 +116,7 @@ class Elections:
                             election, metadata, MirrorStep.QUERY, members, timeout_ns, problems
                         )
                     case Promise(epoch, members):
-                        if metadata.replica.promised != epoch:
+                        if metadata.member_record.promised != epoch:
                             metadata = yield from self._promise(ledger, metadata, epoch)
                             election.promise(self._own_state(ledger, metadata))
                         yield from self._ask(
@@ -127,13 +127,15 @@ class Elections:
                             ledger, metadata, source, self._connecting.control_stream_id
                         )
                         election.copied()
-                    case Adopt(replica, is_closed, electors):
-                        replica = replace(replica, boot=boot_id())
-                        yield from ledger.log.store_replica(metadata, replica, is_closed=is_closed)
+                    case Adopt(member_record, is_closed, electors):
+                        member_record = replace(member_record, boot=boot_id())
+                        yield from ledger.log.store_member_record(
+                            metadata, member_record, is_closed=is_closed
+                        )
                         metadata = yield from ledger.stored()
                         confirmed = yield from ledger.log.confirmed_end(metadata)
                         if election.is_fenced:
-                            raise fenced(ledger.id, metadata.replica.promised)
+                            raise fenced(ledger.id, metadata.member_record.promised)
                         leading = Leading(ledger, metadata, confirmed, self._connecting)
                         ledger.become(leading)
                         return leading, electors
@@ -165,14 +167,14 @@ class Elections:
         self, ledger: Ledger, metadata: LedgerMetadata, epoch: Epoch
     ) -> Task[LedgerMetadata]:
         """Promise an epoch here; return the metadata once the log of this archive has stopped."""
-        stored = yield from self._worker.promise(ledger.id, epoch, metadata.replica.own)
+        stored = yield from self._worker.promise(ledger.id, epoch, metadata.member_record.own)
         if stored.promised != epoch:
             raise fenced(ledger.id, stored.promised)
         ledger.become(Idle())
         yield from ledger.await_ended()
         if metadata.recording_id != NULL_VALUE:
             yield from ledger.log.await_durable_end(metadata)
-        return replace(metadata, replica=stored)
+        return replace(metadata, member_record=stored)
 
     @staticmethod
     def _error(
@@ -187,7 +189,7 @@ class Elections:
                     ledger,
                 )
             case Refusal.FENCED:
-                return fenced(ledger, (metadata.replica.promised[0], "another one"))
+                return fenced(ledger, (metadata.member_record.promised[0], "another one"))
             case Refusal.TWICE:
                 return LedgerError(
                     f"ledger {ledger} is stored twice by one archive: {refused.text}", ledger
@@ -207,7 +209,7 @@ class Elections:
 
     def _own_state(self, ledger: Ledger, metadata: LedgerMetadata) -> MemberState:
         return MemberState(
-            replace(metadata.replica, forgets=metadata.may_have_forgotten),
+            replace(metadata.member_record, forgets=metadata.may_have_forgotten),
             ledger.log.end(metadata),
             metadata.is_closed,
             ledger.log.session(metadata.recording_id) is not None,

@@ -16,7 +16,11 @@ from aerotape.archive.features.ledger.boot import boot_id
 from aerotape.archive.features.ledger.metadata import fenced
 from aerotape.archive.features.ledger.mirrors.following import Following
 from aerotape.archive.features.ledger.protocol.logs import kept_end, stays_closed
-from aerotape.archive.features.ledger.protocol.replica import UNKNOWN, MemberState, Replica
+from aerotape.archive.features.ledger.protocol.member_record import (
+    UNKNOWN,
+    MemberRecord,
+    MemberState,
+)
 from aerotape.archive.features.ledger.role import Idle
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.codecs.generated.ledger_control import LedgerState
@@ -49,14 +53,14 @@ class MirrorSource:
         control_stream_id: of the other archive.
         recording_id: in the other archive.
         end: of that recording when it was requested, bytes.
-        replica: what this archive has to store.
+        member_record: what this archive has to store.
     """
 
     control_channel: str
     control_stream_id: int
     recording_id: int
     end: int
-    replica: Replica
+    member_record: MemberRecord
 
 
 class Followers:
@@ -102,7 +106,8 @@ class Followers:
         try:
             known = yield from ledger.metadata()
         except UnknownLedgerError:
-            known, is_new = replace(theirs, replica=UNKNOWN.follow(source.replica)), True
+            followed = UNKNOWN.follow(source.member_record)
+            known, is_new = replace(theirs, member_record=followed), True
             yield from self._worker.create()
         else:
             is_new = False
@@ -129,18 +134,18 @@ class Followers:
         source: MirrorSource,
         is_new: bool,
     ) -> Task[int]:
-        if known.replica.is_decided:
+        if known.member_record.is_decided:
             return self._decided(ledger, known, source)
         if not is_new:
-            other = MemberState(source.replica, source.end)
-            if known.replica.promised > source.replica.promised:
-                raise fenced(ledger.id, known.replica.promised)
+            other = MemberState(source.member_record, source.end)
+            if known.member_record.promised > source.member_record.promised:
+                raise fenced(ledger.id, known.member_record.promised)
             known = yield from self._cut(ledger, known, other)
-            replica = known.replica.follow(source.replica)
+            member_record = known.member_record.follow(source.member_record)
             quorums = theirs.write_quorum, theirs.ack_quorum
-            known = replace(known, replica=replica)
+            known = replace(known, member_record=member_record)
             is_closed = known.is_closed
-            yield from ledger.log.store_replica(known, replica, is_closed=is_closed)
+            yield from ledger.log.store_member_record(known, member_record, is_closed=is_closed)
             yield from self._worker.change(lambda store: store.set_quorums(ledger.id, *quorums))
         if source.recording_id == NULL_VALUE:
             if is_new:
@@ -172,11 +177,11 @@ class Followers:
         """
         log = ledger.log
         metadata = yield from self._cut(ledger, metadata, best)
-        replica = replace(metadata.replica, history=best.replica.history)
-        metadata = replace(metadata, replica=replica)
-        yield from log.store_replica(metadata, replica, is_closed=metadata.is_closed)
+        member_record = replace(metadata.member_record, history=best.member_record.history)
+        metadata = replace(metadata, member_record=member_record)
+        yield from log.store_member_record(metadata, member_record, is_closed=metadata.is_closed)
         source = MirrorSource(
-            best.replica.own, stream_id, best.recording_id, best.end, best.replica
+            best.member_record.own, stream_id, best.recording_id, best.end, best.member_record
         )
         if log.end(metadata) < best.end:
             copying = Following(self._replications)
@@ -192,8 +197,8 @@ class Followers:
             yield from log.await_durable_end(metadata)
         if log.end(metadata) != best.end:
             raise LedgerError(
-                f"ledger {ledger.id} was not copied whole from {best.replica.own}: up to position"
-                f" {log.end(metadata)} of {best.end}: try again",
+                f"ledger {ledger.id} was not copied whole from {best.member_record.own}: up to"
+                f" position {log.end(metadata)} of {best.end}: try again",
                 ledger.id,
             )
         return metadata
@@ -202,7 +207,7 @@ class Followers:
         self,
         ledger: Ledger,
         metadata: LedgerMetadata,
-        replica: Replica,
+        member_record: MemberRecord,
         position: int,
         *,
         is_closed: bool,
@@ -212,7 +217,7 @@ class Followers:
         Args:
             ledger: that no other task changes.
             metadata: of the ledger, which this archive follows.
-            replica: what to store.
+            member_record: what to store.
             position: how far the leader's recording was when this archive began to follow; the end
                 of the recording if the ledger is closed.
             is_closed: whether to close the ledger.
@@ -225,7 +230,7 @@ class Followers:
             LedgerClosedError: this archive has promised a higher epoch.
         """
         log = ledger.log
-        if metadata.replica.is_decided:
+        if metadata.member_record.is_decided:
             if position <= (end := log.end(metadata)):
                 return end
             raise LedgerClosedError(f"ledger {ledger.id} is closed at position {end}", ledger.id)
@@ -243,8 +248,8 @@ class Followers:
                 f"ledger {ledger.id} is on storage up to position {synced}, not {position}",
                 ledger.id,
             )
-        stored = replace(replica, boot=boot_id(), forgets=False)
-        yield from log.store_replica(metadata, stored, is_closed=is_closed, forced=synced)
+        stored = replace(member_record, boot=boot_id(), forgets=False)
+        yield from log.store_member_record(metadata, stored, is_closed=is_closed, forced=synced)
         return synced
 
     @staticmethod
@@ -275,7 +280,7 @@ class Followers:
         recording = yield from ledger.log.await_durable_end(metadata)
         end = recording.descriptor.stop_position
         carried = yield from self._worker.call(lambda: recording.confirmed_end(end))
-        own = MemberState(metadata.replica, end, metadata.is_closed)
+        own = MemberState(metadata.member_record, end, metadata.is_closed)
         position = kept_end(own, carried, other)
         if position is None:
             lost = LedgerError(
@@ -319,7 +324,7 @@ def _opened(metadata: LedgerMetadata, end: int) -> LedgerMetadata:
     """Reopen a ledger whose log goes on at a position with that of another member."""
     return replace(
         metadata,
-        replica=metadata.replica.cut(end),
+        member_record=metadata.member_record.cut(end),
         state=LedgerState.OPEN,
         last_entry_id=NULL_VALUE,
         length=0,
@@ -333,9 +338,9 @@ def check_same(known: LedgerMetadata, theirs: LedgerMetadata) -> None:
         _opened(known, 0),
         recording_id=NULL_VALUE,
         created_ms=theirs.created_ms,
-        replica=theirs.replica,
+        member_record=theirs.member_record,
     )
-    if not known.replica.groups:
+    if not known.member_record.groups:
         # It does not know them yet.
         same = replace(same, write_quorum=theirs.write_quorum, ack_quorum=theirs.ack_quorum)
     if same == theirs:

@@ -108,7 +108,7 @@ class Following(Role):
 
     def _check(self, metadata: LedgerMetadata) -> None:
         if self._is_closed:
-            raise fenced(metadata.ledger, metadata.replica.promised)
+            raise fenced(metadata.ledger, metadata.member_record.promised)
 
     def _check_failure(self, metadata: LedgerMetadata) -> None:
         if self._failure is not None:

@@ -113,13 +113,13 @@ class Leader:
 
     def close(self, ledger: Ledger, metadata: LedgerMetadata) -> Task[int]:
         """Stop the writer of a ledger, sync and close it; return its last entry id."""
-        if metadata.is_closed and (not metadata.mirrors or metadata.replica.is_decided):
+        if metadata.is_closed and (not metadata.mirrors or metadata.member_record.is_decided):
             return metadata.last_entry_id
         if ledger.role.has_links:
             ledger.role.hold()
         else:
             metadata = yield from self._lead_to_end(ledger, metadata)
-            if metadata.replica.is_decided:
+            if metadata.member_record.is_decided:
                 return metadata.last_entry_id
         writer = ledger.log.writer
         if writer is not None:
@@ -178,7 +178,7 @@ class Leader:
             self._is_unknown(ledger, metadata)
             and not metadata.is_closed
             and metadata.recording_id != NULL_VALUE
-            and metadata.replica.own == metadata.replica.promised[1]
+            and metadata.member_record.own == metadata.member_record.promised[1]
             and time.monotonic_ns() >= ledger.retry_ns
         )
 
@@ -187,7 +187,7 @@ class Leader:
         """Whether this archive has led a ledger, and does not know what is confirmed of it."""
         return (
             bool(metadata.mirrors)
-            and metadata.replica.own == metadata.replica.adopted[1]
+            and metadata.member_record.own == metadata.member_record.adopted[1]
             and not ledger.role.is_connected
             and ledger.log.session(metadata.recording_id) is None
         )

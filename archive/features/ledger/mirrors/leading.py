@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
     from aerotape.archive.features.ledger.mirrors.link import MirrorLink
     from aerotape.archive.features.ledger.mirrors.members import Opening
-    from aerotape.archive.features.ledger.protocol.replica import Group, MirrorStep
+    from aerotape.archive.features.ledger.protocol.member_record import Group, MirrorStep
     from aerotape.archive.features.ledger.status import LedgerStatus
     from aerotape.archive.features.ledger.writer_recording import WriterRecording
     from aerotape.waiting import Task
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Connecting:
-    """How this archive connects to mirrors, and they to it.
+    """The connections between this archive and its mirrors.
 
     Attributes:
         opening: returns the task that connects to a mirror.
@@ -59,7 +59,7 @@ class Connecting:
 
 @dataclass(slots=True)
 class Goal:
-    """What a leader wants of all mirrors of a ledger.
+    """The state that a leader requests from all mirrors of a ledger.
 
     Attributes:
         end_position: the end of its recording, bytes, once that has stopped; else NULL_POSITION.
@@ -104,14 +104,14 @@ class Leading(Role):
         """
         self._ledger = ledger
         self._log = ledger.log
-        self._epoch = metadata.replica.adopted
+        self._epoch = metadata.member_record.adopted
         self._carried = confirmed
         self._connecting = connecting
         self._tasks = BackgroundTasks()
         self._metadata = metadata
         # The members that have elected this archive to close the ledger.
         self._electors: frozenset[str] = frozenset()
-        self.leadership = Leadership(metadata.replica, metadata.quorums, confirmed)
+        self.leadership = Leadership(metadata.member_record, metadata.quorums, confirmed)
         self.links: list[MirrorLink] = []
         self.writer: WriterRecording | None = None
         self.is_connected = False
@@ -123,7 +123,7 @@ class Leading(Role):
 
     @metadata.setter
     def metadata(self, metadata: LedgerMetadata) -> None:
-        self._metadata, self.leadership.replica = metadata, metadata.replica
+        self._metadata, self.leadership.member_record = metadata, metadata.member_record
 
     @property
     def has_links(self) -> bool:  # type: ignore[override]
@@ -166,18 +166,18 @@ class Leading(Role):
             electors: the members that have elected this archive to close the ledger.
         """
         self.disconnect()
-        replica = metadata.replica
+        member_record = metadata.member_record
         self._metadata, self.writer, self._electors = metadata, writer, electors
-        self.leadership = Leadership(replica, metadata.quorums, self._carried)
+        self.leadership = Leadership(member_record, metadata.quorums, self._carried)
         self._goal, self.is_connected = Goal(), True
-        for channel in replica.members:
-            if channel != replica.own:
+        for channel in member_record.members:
+            if channel != member_record.own:
                 self._add(channel)
         if metadata.is_closed:
             # Where the epoch of this archive is adopted, so is the end.
             self.end(self._log.end(metadata))
             self._goal.closes = True
-        if len(replica.groups) > 1:
+        if len(member_record.groups) > 1:
             self._tasks.start(self._agree())
 
     def disconnect(self) -> None:
@@ -193,7 +193,6 @@ class Leading(Role):
         self.disconnect()
 
     def _add(self, channel: str) -> None:
-        """Add a mirror."""
         link = self._link(channel)
         self.links.append(link)
         self.leadership.reports[channel] = link.report
@@ -208,7 +207,7 @@ class Leading(Role):
             self.metadata.type,
             self._goal,
             opening=lambda: self._connecting.opening(channel),
-            replica=lambda: self.metadata.replica,
+            member_record=lambda: self.metadata.member_record,
             archive_ids=self._archive_ids,
             request=lambda step, position: self._request(channel, step, position),
             may_return=self.metadata.type is LedgerType.PD_JOURNAL,
@@ -218,18 +217,18 @@ class Leading(Role):
         links = {
             link.channel: link.archive_id for link in self.links if link.archive_id is not None
         }
-        return {self.metadata.replica.own: self._connecting.archive_id, **links}
+        return {self.metadata.member_record.own: self._connecting.archive_id, **links}
 
     def _request(self, channel: str, step: MirrorStep, position: int) -> MirrorLedgerRequest:
         metadata = self.metadata
         if position == NULL_POSITION:
-            begin = metadata.replica.history[-1][1]
+            begin = metadata.member_record.history[-1][1]
             position = max(self._log.end(metadata), begin)
         return mirror_request(
             metadata,
             step,
-            replace(metadata.replica, own=channel),
-            source=(metadata.replica.own, self._connecting.control_stream_id),
+            replace(metadata.member_record, own=channel),
+            source=(metadata.member_record.own, self._connecting.control_stream_id),
             recorded_position=position,
         )
 
@@ -255,15 +254,15 @@ class Leading(Role):
     # ---- a writer -----------------------------------------------------------------------------
 
     def is_prepared(self, metadata: LedgerMetadata) -> bool:
-        epoch, replica = self._epoch, metadata.replica
+        epoch, member_record = self._epoch, metadata.member_record
         end = self._log.end(metadata)
-        return replica.promised == epoch and replica.history[-1:] == ((epoch, end),)
+        return member_record.promised == epoch and member_record.history[-1:] == ((epoch, end),)
 
     def start(self, writer: WriterRecording) -> Task[None]:
         metadata = writer.metadata
-        if not self.is_leading or self._epoch != metadata.replica.adopted:
-            raise fenced(metadata.ledger, metadata.replica.promised)
-        begin = metadata.replica.history[-1][1]
+        if not self.is_leading or self._epoch != metadata.member_record.adopted:
+            raise fenced(metadata.ledger, metadata.member_record.promised)
+        begin = metadata.member_record.history[-1][1]
 
         def serves() -> bool:
             own = self._log.positions(metadata).confirmed_position
@@ -345,14 +344,14 @@ class Leading(Role):
     def _decide(self) -> Task[None]:
         while not self.leadership.is_closed:
             yield Pause()
-        replica = replace(self.metadata.replica, is_decided=True)
+        member_record = replace(self.metadata.member_record, is_decided=True)
         try:
-            yield from self._log.store_replica(self.metadata, replica, is_closed=True)
+            yield from self._log.store_member_record(self.metadata, member_record, is_closed=True)
         except AerotapeError as error:
             # Another recovery finds the end, and decides it.
             self._connecting.errors.record("end of a ledger not stored as decided", error)
             return
-        self.metadata = replace(self.metadata, replica=replica)
+        self.metadata = replace(self.metadata, member_record=member_record)
 
     @property
     def _has_few(self) -> bool:
@@ -384,7 +383,7 @@ class Leading(Role):
 
     def _check_leads(self) -> None:
         if not self.is_leading:
-            raise fenced(self._ledger.id, self.metadata.replica.promised)
+            raise fenced(self._ledger.id, self.metadata.member_record.promised)
 
     def _problem(self) -> str:
         """Return the reason why it has no quorum."""
@@ -399,34 +398,34 @@ class Leading(Role):
 
     def replace(self, mirror: str, replacement: str, *, is_lost: bool) -> Task[None]:
         """Have another archive mirror the ledger, as `Leader.replace`; it is connected."""
-        replica = self.metadata.replica
-        if len(replica.groups) > 1:
+        member_record = self.metadata.member_record
+        if len(member_record.groups) > 1:
             raise LedgerError(
                 f"a mirror of ledger {self._ledger.id} is being replaced already: wait until it has"
                 " the ledger",
                 self._ledger.id,
             )
-        (old,) = replica.groups
+        (old,) = member_record.groups
         new = _replaced(old, mirror, replacement)
         yield from self._set_groups((new,) if is_lost else (old, new))
 
     def _set_groups(self, groups: tuple[Group, ...]) -> Task[None]:
         """Store the groups of the ledger, and connect to their members."""
         metadata = self.metadata
-        epoch, number = metadata.replica.adopted, metadata.replica.version[1]
-        replica = replace(metadata.replica, groups=groups, version=(epoch, number + 1))
-        yield from self._log.store_replica(metadata, replica, is_closed=False)
-        self.metadata = metadata = replace(metadata, replica=replica)
+        epoch, number = metadata.member_record.adopted, metadata.member_record.version[1]
+        member_record = replace(metadata.member_record, groups=groups, version=(epoch, number + 1))
+        yield from self._log.store_member_record(metadata, member_record, is_closed=False)
+        self.metadata = metadata = replace(metadata, member_record=member_record)
         if self.writer is not None:
             self.writer.metadata = metadata
         for link in list(self.links):
-            if link.channel not in replica.members:
+            if link.channel not in member_record.members:
                 link.close()
                 self.links.remove(link)
                 del self.leadership.reports[link.channel]
         known = {link.channel for link in self.links}
-        for channel in replica.members:
-            if channel != replica.own and channel not in known:
+        for channel in member_record.members:
+            if channel != member_record.own and channel not in known:
                 self._add(channel)
         if len(groups) > 1:
             self._tasks.start(self._agree())
@@ -440,7 +439,7 @@ class Leading(Role):
                 return
             yield Pause()
         try:
-            yield from self._set_groups(self.metadata.replica.groups[1:])
+            yield from self._set_groups(self.metadata.member_record.groups[1:])
         except AerotapeError as error:
             self._connecting.errors.record("mirror of a ledger not replaced", error)
 
@@ -460,7 +459,7 @@ def check_replacement(metadata: LedgerMetadata, mirror: str, replacement: str) -
         )
     if metadata.is_closed:
         raise LedgerClosedError(f"ledger {ledger} is closed", ledger)
-    if mirror not in mirrors or replacement in metadata.replica.members:
+    if mirror not in mirrors or replacement in metadata.member_record.members:
         raise ConfigurationError(
             f"{mirror!r} cannot be replaced by {replacement!r}: the mirrors of ledger"
             f" {ledger} are {', '.join(mirrors) or 'none'}",

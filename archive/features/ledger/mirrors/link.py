@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.features.ledger.protocol.leadership import Report
-from aerotape.archive.features.ledger.protocol.replica import MirrorStep
+from aerotape.archive.features.ledger.protocol.member_record import MirrorStep
 from aerotape.client.ledger.requests import LedgerMirror, await_ledger, sync_ledger
 from aerotape.client.session.exchange import exchange
 from aerotape.client.session.request import Call, get_archive_id, relevant_id
@@ -28,7 +28,7 @@ from aerotape.waiting import Pause, Running, Task
 
 if TYPE_CHECKING:
     from aerotape.archive.features.ledger.mirrors.leading import Goal
-    from aerotape.archive.features.ledger.protocol.replica import Replica
+    from aerotape.archive.features.ledger.protocol.member_record import MemberRecord
     from aerotape.client.session.client_session import ClientSession
     from aerotape.qualified_id import QualifiedId
 
@@ -60,7 +60,7 @@ class MirrorLink:
         goal: Goal,
         *,
         opening: Callable[[], Task[ClientSession]],
-        replica: Callable[[], Replica],
+        member_record: Callable[[], MemberRecord],
         archive_ids: Callable[[], Mapping[str, int]],
         request: Callable[[MirrorStep, int], MirrorLedgerRequest],
         may_return: bool,
@@ -70,7 +70,7 @@ class MirrorLink:
         Args:
             goal: of all mirrors of the ledger.
             opening: returns the task that opens a session with the mirror.
-            replica: returns what this archive has stored.
+            member_record: returns what this archive has stored.
             archive_ids: returns the ids of the other members' archives, as far as they are known.
             request: returns the request of a step; -1: it is about the end of the recording now.
             may_return: whether to connect again after a failure.
@@ -87,7 +87,7 @@ class MirrorLink:
         # Only VD_JOURNAL has recorded positions that are not synced.
         self._is_volatile = kind is LedgerType.VD_JOURNAL
         self._opening = opening
-        self._replica = replica
+        self._member_record = member_record
         self._archive_ids = archive_ids
         self._request = request
         self._may_return = may_return
@@ -115,8 +115,8 @@ class MirrorLink:
     @property
     def _has_agreed(self) -> bool:
         """Whether the mirror knows the groups, and none is being replaced."""
-        replica = self._replica()
-        return self.report.version == replica.version and len(replica.groups) == 1
+        member_record = self._member_record()
+        return self.report.version == member_record.version and len(member_record.groups) == 1
 
     def do_work(self) -> None:
         """Do one duty cycle."""
@@ -167,7 +167,7 @@ class MirrorLink:
                 if self._goal.closes and not self.report.has_closed:
                     yield from self._adopt(session, MirrorStep.CLOSE, self._goal.end_position)
                     self.report.has_closed = True
-                if self.report.has_closed and self._replica().is_decided:
+                if self.report.has_closed and self._member_record().is_decided:
                     yield from self._adopt(session, MirrorStep.CLOSE, self._goal.end_position)
                     is_decided = True
                 yield Pause()
@@ -188,7 +188,7 @@ class MirrorLink:
 
     def _adopt(self, session: ClientSession, step: MirrorStep, position: int) -> Task[None]:
         """Have the mirror store the epoch and the groups of this archive."""
-        version = self._replica().version
+        version = self._member_record().version
         synced = yield from exchange(session, self._call(self._request(step, position)))
         self.report.adopt(synced, version)
 
@@ -214,7 +214,7 @@ class MirrorLink:
                 ):
                     synced_ns = now_ns
                     session.send_unanswered(sync_ledger(self._ledger))
-                if self.report.version != self._replica().version:
+                if self.report.version != self._member_record().version:
                     yield from self._adopt(session, MirrorStep.ADOPT, begin)
                 yield Pause()
         finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.features.ledger.metadata import LedgerMetadata, fenced
 from aerotape.archive.features.ledger.mirrors.follower import Followers, MirrorSource, check_same
-from aerotape.archive.features.ledger.protocol.replica import NO_EPOCH, UNKNOWN
+from aerotape.archive.features.ledger.protocol.member_record import NO_EPOCH, UNKNOWN
 from aerotape.archive.features.ledger.role import Idle
 from aerotape.archive.features.ledger.status import descriptor_message
 from aerotape.errors import LedgerExistsError, UnknownLedgerError
@@ -44,7 +44,8 @@ class MemberRequests:
         """Promise the epoch of another archive, and stop what is done in a lower one.
 
         Args:
-            theirs: of the ledger, as the other archive has it; `replica.promised` is the epoch.
+            theirs: of the ledger, as the other archive has it; the epoch is
+                `member_record.promised`.
             is_stored: whether this archive stops to follow a leader, and adds a ledger that is not
                 known here.
 
@@ -52,16 +53,16 @@ class MemberRequests:
             LedgerClosedError: a higher epoch has been promised.
             LedgerError: this archive has another ledger with this id.
         """
-        ledger, epoch = self._ledgers.of(theirs.ledger), theirs.replica.promised
+        ledger, epoch = self._ledgers.of(theirs.ledger), theirs.member_record.promised
         try:
             known = yield from ledger.stored()
         except UnknownLedgerError:
             if is_stored:
-                new = replace(theirs, replica=theirs.replica.join())
+                new = replace(theirs, member_record=theirs.member_record.join())
                 yield from self._worker.change(lambda store: store.add(new))
             return
         check_same(known, theirs)
-        stored = yield from self._worker.promise(ledger.id, epoch, theirs.replica.own)
+        stored = yield from self._worker.promise(ledger.id, epoch, theirs.member_record.own)
         if stored.promised != epoch:
             raise fenced(ledger.id, stored.promised)
         # Whatever this archive leads, it does in a lower epoch.
@@ -77,10 +78,11 @@ class MemberRequests:
         try:
             metadata = yield from ledger.stored()
         except UnknownLedgerError:
-            metadata = replace(theirs, replica=replace(UNKNOWN, own=theirs.replica.own))
+            metadata = replace(theirs, member_record=replace(UNKNOWN, own=theirs.member_record.own))
         else:
             forgets = metadata.may_have_forgotten
-            metadata = replace(metadata, replica=replace(metadata.replica, forgets=forgets))
+            stored = replace(metadata.member_record, forgets=forgets)
+            metadata = replace(metadata, member_record=stored)
         status = replace(
             ledger.positions(metadata), recorded_position=ledger.log.end(metadata)
         )
@@ -100,7 +102,7 @@ class MemberRequests:
             LedgerError: this archive has another ledger with this id.
         """
         ledger = self._ledgers.of(theirs.ledger)
-        new = replace(theirs, replica=theirs.replica.create())
+        new = replace(theirs, member_record=theirs.member_record.create())
         try:
             known = yield from ledger.stored()
         except UnknownLedgerError:
@@ -129,10 +131,10 @@ class MemberRequests:
     @staticmethod
     def _is_creation(known: LedgerMetadata, theirs: LedgerMetadata) -> bool:
         """Whether a ledger is here by the same creation, and nothing has followed."""
-        replica = known.replica
+        member_record = known.member_record
         return (
-            replica.promised == theirs.replica.promised
-            and replica.adopted == NO_EPOCH
+            member_record.promised == theirs.member_record.promised
+            and member_record.adopted == NO_EPOCH
             and known.recording_id == NULL_VALUE
         )
 
@@ -171,6 +173,6 @@ class MemberRequests:
         metadata = yield from ledger.stored()
         return (
             yield from self._followers.adopt(
-                ledger, metadata, theirs.replica, position, is_closed=is_closed
+                ledger, metadata, theirs.member_record, position, is_closed=is_closed
             )
         )

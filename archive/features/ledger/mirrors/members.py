@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from aerotape.archive.features.ledger.protocol.replica import MemberState, MirrorStep, Replica
+from aerotape.archive.features.ledger.protocol.member_record import (
+    MemberRecord,
+    MemberState,
+    MirrorStep,
+)
 from aerotape.codecs.generated.ledger_control import LedgerState, MirrorLedgerRequest
 from aerotape.errors import AeronTimeoutError, AerotapeError, CodecError, LedgerError
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
@@ -63,7 +67,6 @@ class Members:
     """The other archives that store ledgers, by their control channels."""
 
     def __init__(self, opening: Opening) -> None:
-        """Create it, without connections."""
         self._opening = opening
 
     def ask(self, metadata: LedgerMetadata, step: MirrorStep, members: Iterable[str]) -> Asking:
@@ -71,7 +74,7 @@ class Members:
 
         def request(name: str) -> MirrorLedgerRequest:
             return mirror_request(
-                metadata, step, replace(metadata.replica, own=name, forgets=False)
+                metadata, step, replace(metadata.member_record, own=name, forgets=False)
             )
 
         return Asking({name: self._state_of(name, request(name)) for name in members})
@@ -91,11 +94,11 @@ class Members:
 
 def _state(found: LedgerDescriptor, name: str) -> MemberState:
     try:
-        replica = Replica.decode(found.replica)
+        member_record = MemberRecord.decode(found.member_record)
     except CodecError as error:
         raise LedgerError(f"its state cannot be read: {error}") from error
     return MemberState(
-        replace(replica, own=name),
+        replace(member_record, own=name),
         max(found.recorded_position, 0),
         found.state is LedgerState.CLOSED,
         found.recording_counter_id != NULL_VALUE,
@@ -107,7 +110,7 @@ def _state(found: LedgerDescriptor, name: str) -> MemberState:
 def mirror_request(
     metadata: LedgerMetadata,
     step: MirrorStep,
-    replica: Replica,
+    member_record: MemberRecord,
     *,
     source: tuple[str, int] = ("", NULL_VALUE),
     recorded_position: int = NULL_POSITION,
@@ -115,7 +118,7 @@ def mirror_request(
     """Return the request of one member to another.
 
     Args:
-        replica: what the other one has to store; `own` is its name.
+        member_record: what the other one has to store; `own` is its name.
         source: control channel and stream of this archive.
         recorded_position: which the step is about, bytes.
     """
@@ -135,5 +138,5 @@ def mirror_request(
         ack_quorum=metadata.ack_quorum,
         password_hash=metadata.password_hash,
         source_channel=source[0],
-        replica=replica.encode(),
+        member_record=member_record.encode(),
     )

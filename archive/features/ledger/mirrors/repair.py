@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from aerotape.archive.features.ledger.mirrors.members import Members
 from aerotape.archive.features.ledger.protocol.logs import common_end
-from aerotape.archive.features.ledger.protocol.replica import MemberState, MirrorStep
+from aerotape.archive.features.ledger.protocol.member_record import MemberState, MirrorStep
 from aerotape.codecs import entry as entries
 from aerotape.errors import AerotapeError, SegmentError
 from aerotape.protocol import NULL_VALUE
@@ -61,8 +61,8 @@ class Repairs:
         if end is None:
             return
         problems = []
-        for name in metadata.replica.members:
-            if name == metadata.replica.own:
+        for name in metadata.member_record.members:
+            if name == metadata.member_record.own:
                 continue
             try:
                 yield from self._repair(ledger, metadata, name, entry_id, position, end)
@@ -132,7 +132,7 @@ class Repairs:
         ledger: Ledger, metadata: LedgerMetadata, state: MemberState, end: int
     ) -> None:
         """Refuse a member whose log is not the same up to a position, bytes (SegmentError)."""
-        own = MemberState(metadata.replica, ledger.log.end(metadata))
+        own = MemberState(metadata.member_record, ledger.log.end(metadata))
         same = common_end(own, state)
         if same is None or same < end or state.recording_id == NULL_VALUE:
             raise SegmentError(f"its log is not the same up to position {end}", position=end)

@@ -16,14 +16,14 @@ from enum import Enum, auto
 from typing import Final
 
 from aerotape.archive.features.ledger.protocol.logs import begin_epoch
-from aerotape.archive.features.ledger.protocol.quorums import Quorums
-from aerotape.archive.features.ledger.protocol.replica import (
+from aerotape.archive.features.ledger.protocol.member_record import (
     NO_EPOCH,
     Epoch,
     Group,
+    MemberRecord,
     MemberState,
-    Replica,
 )
+from aerotape.archive.features.ledger.protocol.quorums import Quorums
 
 
 class Refusal(Enum):
@@ -66,12 +66,12 @@ class Adopt:
     """Store that this member leads.
 
     Attributes:
-        replica: what to store.
+        member_record: what to store.
         is_closed: whether the log ends with the ledger.
         electors: the members that have elected it.
     """
 
-    replica: Replica
+    member_record: MemberRecord
     is_closed: bool
     electors: frozenset[str]
 
@@ -111,7 +111,7 @@ class Election:
         self._quorums = quorums
         self._serves = serves
         self._may_fence = may_fence
-        self._queried = {own.replica.own: own}
+        self._queried = {own.member_record.own: own}
         self._promised: dict[str, MemberState] = {}
         self._silent: set[str] = set()
         self._epoch = NO_EPOCH
@@ -130,8 +130,8 @@ class Election:
 
     def promise(self, own: MemberState) -> None:
         """Take that this member has promised the epoch, with its log stopped."""
-        self._epoch, self._own, self._silent = own.replica.promised, own, set()
-        self._promised[own.replica.own] = own
+        self._epoch, self._own, self._silent = own.member_record.promised, own, set()
+        self._promised[own.member_record.own] = own
 
     def copied(self) -> None:
         """Take that the own log is that of the source of `Copy`, on storage."""
@@ -155,7 +155,7 @@ class Election:
             return Refused(Refusal.FENCED)
         if self._epoch == NO_EPOCH:
             return self._query()
-        asked = self._queried.keys() - {self._own.replica.own}
+        asked = self._queried.keys() - {self._own.member_record.own}
         if waiting := asked - self._promised.keys() - self._silent:
             return Promise(self._epoch, frozenset(waiting))
         if missing := self._missing(self._promised, self._groups(self._queried), self._serves):
@@ -164,7 +164,7 @@ class Election:
         best = max(self._promised.values(), key=lambda state: state.rank)
         if best is not self._own and not self._is_copied:
             return Copy(best)
-        newest = max(self._promised.values(), key=lambda state: state.replica.version)
+        newest = max(self._promised.values(), key=lambda state: state.member_record.version)
         return self._adopt(self._epoch, best, newest, frozenset(self._promised))
 
     def _query(self) -> Query | Promise | Refused:
@@ -181,14 +181,14 @@ class Election:
                 return Refused(Refusal.TWICE, f"{other} and {name} are the same")
         if missing := self._missing(states, groups, self._serves):
             return Refused(Refusal.TOO_FEW, missing)
-        own = self._own.replica.own
+        own = self._own.member_record.own
         if not self._may_fence and any(
             # A member may still follow this archive as it was before its restart.
-            state.is_recording and state.replica.promised[1] != own
+            state.is_recording and state.member_record.promised[1] != own
             for state in states.values()
         ):
             return Refused(Refusal.IN_USE)
-        number = max(state.replica.promised[0] for state in states.values()) + 1
+        number = max(state.member_record.promised[0] for state in states.values()) + 1
         return Promise((number, own), frozenset(states.keys() - {own}))
 
     def _missing(
@@ -199,19 +199,19 @@ class Election:
     def _adopt(
         self, epoch: Epoch, best: MemberState, newest: MemberState, electors: frozenset[str]
     ) -> Adopt:
-        replica = replace(
-            self._own.replica,
-            groups=newest.replica.groups or self._own.replica.groups,
-            version=newest.replica.version,
+        member_record = replace(
+            self._own.member_record,
+            groups=newest.member_record.groups or self._own.member_record.groups,
+            version=newest.member_record.version,
             promised=epoch,
             adopted=epoch,
-            history=begin_epoch(best.replica.history, epoch, best.end),
+            history=begin_epoch(best.member_record.history, epoch, best.end),
             forgets=False,
-            is_decided=best.is_closed and best.replica.is_decided,
+            is_decided=best.is_closed and best.member_record.is_decided,
         )
-        return Adopt(replica, best.is_closed, electors)
+        return Adopt(member_record, best.is_closed, electors)
 
     @staticmethod
     def _groups(states: Mapping[str, MemberState]) -> set[Group]:
         """Return all groups that any of these members knows."""
-        return {group for state in states.values() for group in state.replica.groups}
+        return {group for state in states.values() for group in state.member_record.groups}

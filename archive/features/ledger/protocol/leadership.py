@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from aerotape.archive.features.ledger.protocol.member_record import MemberRecord, Version
 from aerotape.archive.features.ledger.protocol.quorums import Quorums
-from aerotape.archive.features.ledger.protocol.replica import Replica, Version
 from aerotape.protocol import NULL_POSITION
 
 
@@ -51,20 +51,20 @@ class Leadership:
     """The confirmed position of a ledger that a member leads.
 
     Attributes:
-        replica: what the leader stores.
+        member_record: what the leader stores.
         quorums: of the ledger.
         reports: of the other members; the caller adds and removes them.
     """
 
     def __init__(
-        self, replica: Replica, quorums: Quorums, confirmed: int = NULL_POSITION
+        self, member_record: MemberRecord, quorums: Quorums, confirmed: int = NULL_POSITION
     ) -> None:
         """Create it, without reports.
 
         Args:
             confirmed: up to where the log is known to be confirmed, bytes.
         """
-        self.replica = replica
+        self.member_record = member_record
         self.quorums = quorums
         self.reports: dict[str, Report] = {}
         self._confirmed = self._recorded = confirmed
@@ -103,7 +103,7 @@ class Leadership:
         return self._synced(own) >= self._confirmed and self.is_quorum(
             name
             for name, each in self.reports.items()
-            if each.has_adopted and each.version == self.replica.version
+            if each.has_adopted and each.version == self.member_record.version
         )
 
     @property
@@ -116,8 +116,9 @@ class Leadership:
         return self._end(own, ends)
 
     def _end(self, own: int, ends: Mapping[str, int]) -> int:
-        return self.quorums.end(self.replica.groups, own, {**ends, self.replica.own: own})
+        record = self.member_record
+        return self.quorums.end(record.groups, own, {**ends, record.own: own})
 
     def is_quorum(self, others: Iterable[str]) -> bool:
         """Whether this archive and others are a confirming quorum of each group."""
-        return self.quorums.confirm(self.replica.groups, {self.replica.own, *others})
+        return self.quorums.confirm(self.member_record.groups, {self.member_record.own, *others})

@@ -6,7 +6,7 @@ up to where the first of them leaves it.
 
 from __future__ import annotations
 
-from aerotape.archive.features.ledger.protocol.replica import Epoch, MemberState
+from aerotape.archive.features.ledger.protocol.member_record import Epoch, MemberState
 
 History = tuple[tuple[Epoch, int], ...]
 """The epochs of a log with the position where each begins, in their order."""
@@ -54,7 +54,7 @@ def stays_closed(own: MemberState, kept: int, other: MemberState) -> bool:
 
 
 def _epoch_ends(state: MemberState) -> dict[Epoch, int]:
-    history = state.replica.history
+    history = state.member_record.history
     begins = [begin for _, begin in history[1:]]
     return {
         epoch: min(end, state.end)

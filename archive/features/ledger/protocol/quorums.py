@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from aerotape.archive.features.ledger.protocol.replica import Group, MemberState
+from aerotape.archive.features.ledger.protocol.member_record import Group, MemberState
 from aerotape.errors import ConfigurationError
 from aerotape.protocol import NULL_POSITION
 
@@ -69,7 +69,7 @@ class Quorums(NamedTuple):
             serves: the leader serves a writer; to close the ledger, fewer members do.
         """
         groups = tuple(groups)
-        sound = {each for each, state in states.items() if not state.replica.forgets}
+        sound = {each for each, state in states.items() if not state.member_record.forgets}
         informed = {each for each, state in states.items() if not state.is_blank}
         have_all = all(set(each) <= states.keys() for each in groups)
         for group in groups:

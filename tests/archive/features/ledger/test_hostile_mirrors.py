@@ -10,7 +10,7 @@ import pytest
 
 from aerotape.archive.control.requests.handling import send_failure
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.features.ledger.protocol.replica import NOT_REPLICATED, Replica
+from aerotape.archive.features.ledger.protocol.member_record import NOT_REPLICATED, MemberRecord
 from aerotape.archive.features.ledger.requests import handlers_of
 from aerotape.client.ledger.requests import info_of
 from aerotape.codecs.generated import ledger_control as codecs
@@ -56,17 +56,18 @@ def test_a_ledger_with_mirrors_that_are_no_channels(
 
 
 @pytest.mark.parametrize("text", NOT_REPLICAS)
-def test_a_replica_that_is_not_one(text: str) -> None:
+def test_a_member_record_that_is_not_one(text: str) -> None:
     """It is one kind of error, which those that read it expect."""
-    with pytest.raises(CodecError, match="not the JSON of a replica"):
-        Replica.decode(text)
+    with pytest.raises(CodecError, match="not the JSON of a member_record"):
+        MemberRecord.decode(text)
 
 
-def test_a_replica() -> None:
+def test_a_member_record() -> None:
     """What is encoded is decoded."""
-    replica = Replica(own="a", groups=(("", "b"),), version=((1, "a"), 2), history=(((1, "a"), 0),))
-    assert Replica.decode(replica.encode()) == replica
-    assert Replica.decode(None) == Replica.decode("{}") == NOT_REPLICATED
+    epoch = (1, "a")
+    record = MemberRecord(own="a", groups=(("", "b"),), version=(epoch, 2), history=((epoch, 0),))
+    assert MemberRecord.decode(record.encode()) == record
+    assert MemberRecord.decode(None) == MemberRecord.decode("{}") == NOT_REPLICATED
 
 
 @pytest.mark.parametrize("text", [*NOT_JSON, "5", '{"a": 1}'])

@@ -19,7 +19,7 @@ from aerotape.archive.features.ledger.metadata_store import (
     DamagedMetadataError,
     MetadataStore,
 )
-from aerotape.archive.features.ledger.protocol.replica import Replica
+from aerotape.archive.features.ledger.protocol.member_record import MemberRecord
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerState, LedgerType
 from aerotape.errors import (
     ConfigurationError,
@@ -38,7 +38,7 @@ FIRST = LedgerMetadata(
     b"hash",
     3,
     2,
-    Replica(
+    MemberRecord(
         own="aeron:udp?endpoint=c:1",
         groups=(("aeron:udp?endpoint=c:1", "aeron:udp?endpoint=a:1"),) * 2,
         version=((3, "aeron:udp?endpoint=a:1"), 1),
@@ -52,8 +52,9 @@ FIRST = LedgerMetadata(
 )
 
 
-def stored_by(mirrors: int) -> Replica:
-    return Replica(groups=(("", *(f"aeron:udp?endpoint=a:{each}" for each in range(mirrors))),))
+def stored_by(mirrors: int) -> MemberRecord:
+    others = (f"aeron:udp?endpoint=a:{each}" for each in range(mirrors))
+    return MemberRecord(groups=(("", *others),))
 
 
 def test_what_is_stored_is_read_back(tmp_path: Path) -> None:
@@ -113,24 +114,24 @@ def test_an_id_is_used_once(tmp_path: Path) -> None:
 def test_a_promise_is_never_lowered(tmp_path: Path) -> None:
     """Nor does anything of a lower epoch change what is stored."""
     store = MetadataStore.create(tmp_path, [FIRST])
-    ledger, own = FIRST.ledger, FIRST.replica.own
-    assert store.promise(ledger, (3, "z"), own) == FIRST.replica
+    ledger, own = FIRST.ledger, FIRST.member_record.own
+    assert store.promise(ledger, (3, "z"), own) == FIRST.member_record
     promised = store.promise(ledger, (5, own), "another")
-    assert promised == replace(FIRST.replica, promised=(5, own))
+    assert promised == replace(FIRST.member_record, promised=(5, own))
     with pytest.raises(LedgerClosedError, match="another leader"):
-        store.set_replica(ledger, FIRST.replica)
-    assert store.get(ledger) == replace(FIRST, replica=promised)
+        store.set_member_record(ledger, FIRST.member_record)
+    assert store.get(ledger) == replace(FIRST, member_record=promised)
     store.close()
 
 
 def test_what_may_be_lost_is_noted_for_ledgers_with_mirrors(tmp_path: Path) -> None:
     """The others need no archive to agree with."""
     alone = LedgerMetadata(QualifiedId(0, 1))
-    kept = LedgerMetadata(QualifiedId(0, 2), replica=stored_by(1))
+    kept = LedgerMetadata(QualifiedId(0, 2), member_record=stored_by(1))
     store = MetadataStore.create(tmp_path, [alone, kept])
     store.forget()
-    assert not store.get(alone.ledger).replica.forgets
-    assert store.get(kept.ledger).replica == replace(kept.replica, forgets=True)
+    assert not store.get(alone.ledger).member_record.forgets
+    assert store.get(kept.ledger).member_record == replace(kept.member_record, forgets=True)
     store.close()
 
 
@@ -256,7 +257,7 @@ def test_quorums_that_make_no_sense(
         type=kind,
         write_quorum=write,
         ack_quorum=acknowledge,
-        replica=stored_by(mirrors),
+        member_record=stored_by(mirrors),
     )
     with pytest.raises(ConfigurationError, match=text):
         check_quorums(metadata)
@@ -264,13 +265,13 @@ def test_quorums_that_make_no_sense(
 
 def test_quorums_that_are_accepted() -> None:
     """A durable ledger may be striped; one with volatile durability uses all archives."""
-    three = replace(FIRST, replica=stored_by(2))
+    three = replace(FIRST, member_record=stored_by(2))
     check_quorums(three)
     check_quorums(replace(three, type=LedgerType.PD_JOURNAL, write_quorum=2))
 
 
 def test_a_mirror_that_is_named_twice() -> None:
     """It would count twice."""
-    replica = Replica(groups=(("", "aeron:ipc", "aeron:ipc"),))
+    member_record = MemberRecord(groups=(("", "aeron:ipc", "aeron:ipc"),))
     with pytest.raises(ConfigurationError, match="mirror aeron:ipc is named twice"):
-        check_quorums(replace(FIRST, replica=replica))
+        check_quorums(replace(FIRST, member_record=member_record))

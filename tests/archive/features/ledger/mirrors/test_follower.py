@@ -16,11 +16,11 @@ import aerotape
 from aerotape import _native
 from aerotape.archive.features.ledger.metadata import LedgerMetadata
 from aerotape.archive.features.ledger.mirrors.follower import Followers
-from aerotape.archive.features.ledger.protocol.replica import (
+from aerotape.archive.features.ledger.protocol.member_record import (
     Epoch,
+    MemberRecord,
     MemberState,
     MirrorStep,
-    Replica,
 )
 from aerotape.codecs.generated import ledger_control
 from aerotape.codecs.generated.archive import ControlResponseCode
@@ -100,11 +100,11 @@ def test_nothing_confirmed_is_truncated() -> None:
     log = SimpleNamespace(await_durable_end=await_durable_end, truncate=truncate)
     ledger = cast(Any, SimpleNamespace(id=aerotape.QualifiedId(0, 7), log=log))
     metadata = LedgerMetadata(
-        ledger.id, recording_id=3, replica=Replica(history=((first, 0),))
+        ledger.id, recording_id=3, member_record=MemberRecord(history=((first, 0),))
     )
 
     def cut(history: tuple[tuple[Epoch, int], ...], end: int) -> None:
-        run(followers._cut(ledger, metadata, MemberState(Replica(history=history), end)))
+        run(followers._cut(ledger, metadata, MemberState(MemberRecord(history=history), end)))
 
     for history, end in ((((first, 0), (second, 119)), 200), (((first, 0),), 60), ((), 100)):
         with pytest.raises(LedgerError, match="its leader has lost entries"):

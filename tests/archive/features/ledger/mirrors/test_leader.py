@@ -16,7 +16,7 @@ from support.processes import free_port
 import aerotape
 from aerotape.archive.features.ledger.metadata import LedgerMetadata
 from aerotape.archive.features.ledger.mirrors.leader import Leader
-from aerotape.archive.features.ledger.protocol.replica import Replica
+from aerotape.archive.features.ledger.protocol.member_record import MemberRecord
 from aerotape.codecs.generated.ledger_control import LedgerState
 from aerotape.errors import ArchiveError, LedgerClosedError
 from aerotape.waiting import Task, run
@@ -52,7 +52,8 @@ def test_a_ledger_that_is_not_created_leaves_no_connections(tmp_path: Path) -> N
 def test_a_ledger_that_was_closed_meanwhile_is_not_opened(is_lost: bool) -> None:
     """An election finds that another archive has closed it: then no mirror is replaced."""
     ledger = bare_ledger(aerotape.QualifiedId(0, 7))
-    known = LedgerMetadata(ledger.id, replica=Replica(own="a", groups=(("a", "b", "c"),)))
+    record = MemberRecord(own="a", groups=(("a", "b", "c"),))
+    known = LedgerMetadata(ledger.id, member_record=record)
     found = replace(known, state=LedgerState.CLOSED)
     ledger.log.end = lambda metadata: 100  # type: ignore[method-assign]
     leading = SimpleNamespace(

@@ -12,7 +12,7 @@ from aerotape import QualifiedId
 from aerotape.archive.features.ledger.ledger import Ledger
 from aerotape.archive.features.ledger.metadata import LedgerMetadata
 from aerotape.archive.features.ledger.mirrors.leading import Connecting, Leading
-from aerotape.archive.features.ledger.protocol.replica import Replica
+from aerotape.archive.features.ledger.protocol.member_record import MemberRecord
 from aerotape.archive.features.ledger.role import Idle, Role
 from aerotape.errors import LedgerFencedError
 from aerotape.protocol import ErrorCode
@@ -23,7 +23,7 @@ METADATA = LedgerMetadata(
     QualifiedId(0, 7),
     write_quorum=3,
     ack_quorum=2,
-    replica=Replica(
+    member_record=MemberRecord(
         own="a", groups=(("a", "b", "c"),), promised=EPOCH, adopted=EPOCH, history=((EPOCH, 0),)
     ),
 )
@@ -56,7 +56,7 @@ def test_positions_are_those_of_a_quorum(ledger: Ledger) -> None:
     """Until a mirror has responded, nothing of what this archive has is confirmed."""
     leading = cast(Leading, ledger.role)
     assert leading.confirmed(100) == 0
-    leading.links[0].report.adopt(60, METADATA.replica.version)
+    leading.links[0].report.adopt(60, METADATA.member_record.version)
     assert leading.confirmed(100) == 60
     leading.disconnect()
     assert leading.confirmed(100) == 100

@@ -15,7 +15,7 @@ from support.damage.sync_shim import build_shim
 from support.processes import free_port
 
 import aerotape
-from aerotape.archive.features.ledger.protocol.replica import MirrorStep
+from aerotape.archive.features.ledger.protocol.member_record import MirrorStep
 from aerotape.catalog.segment_files import list_segment_files
 from aerotape.codecs.generated.ledger_control import (
     DigestType,

@@ -15,8 +15,8 @@ from aerotape.archive.features.ledger.protocol.election import (
     Refusal,
     Refused,
 )
+from aerotape.archive.features.ledger.protocol.member_record import Epoch, MemberRecord, MemberState
 from aerotape.archive.features.ledger.protocol.quorums import Quorums
-from aerotape.archive.features.ledger.protocol.replica import Epoch, MemberState, Replica
 
 GROUP = ("a", "b", "c")
 OLD: Epoch = (4, "b")
@@ -25,7 +25,7 @@ NEW: Epoch = (5, "a")
 
 def member(name: str, end: int = 0, **changes: object) -> MemberState:
     """A member that has followed a leader."""
-    replica = Replica(
+    member_record = MemberRecord(
         own=name, groups=(GROUP,), promised=OLD, adopted=OLD, history=((OLD, 0),)
     )
     number = ord(name)
@@ -33,7 +33,7 @@ def member(name: str, end: int = 0, **changes: object) -> MemberState:
     for key in ("is_closed", "is_recording"):
         if key in changes:
             fields[key] = changes.pop(key)
-    return MemberState(replace(replica, **changes), end, **fields)  # type: ignore[arg-type]
+    return MemberState(replace(member_record, **changes), end, **fields)  # type: ignore[arg-type]
 
 
 def elect(own: MemberState, *others: MemberState, **options: bool) -> Election:
@@ -41,7 +41,7 @@ def elect(own: MemberState, *others: MemberState, **options: bool) -> Election:
     election = Election(own, Quorums(3, 2), **options)
     step = election.step()
     assert isinstance(step, Query)
-    found = {each.replica.own: each for each in others}
+    found = {each.member_record.own: each for each in others}
     for name in step.members:
         if name in found:
             election.reply(name, found[name])
@@ -55,10 +55,11 @@ def promise(election: Election, *states: MemberState) -> None:
     step = election.step()
     assert isinstance(step, Promise)
     own, *others = (
-        replace(each, replica=replace(each.replica, promised=step.epoch)) for each in states
+        replace(each, member_record=replace(each.member_record, promised=step.epoch))
+        for each in states
     )
     election.promise(own)
-    found = {each.replica.own: each for each in others}
+    found = {each.member_record.own: each for each in others}
     for name in step.members:
         if name in found:
             election.reply(name, found[name])
@@ -75,11 +76,11 @@ def test_a_member_copies_the_best_log_and_adopts_its_epoch() -> None:
     promise(election, own, other)
     step = election.step()
     assert isinstance(step, Copy)
-    assert (step.source.replica.own, step.source.end) == ("b", 70)
+    assert (step.source.member_record.own, step.source.end) == ("b", 70)
     election.copied()
     step = election.step()
     assert isinstance(step, Adopt)
-    assert (step.replica.adopted, step.replica.history) == (NEW, ((OLD, 0), (NEW, 70)))
+    assert (step.member_record.adopted, step.member_record.history) == (NEW, ((OLD, 0), (NEW, 70)))
     assert (step.is_closed, step.electors) == (False, frozenset({"a", "b"}))
 
 
@@ -94,7 +95,7 @@ def test_its_own_log_is_not_copied() -> None:
 def test_an_archive_with_an_empty_directory_does_not_count() -> None:
     """A member that lacks entries would be elected with it."""
     own = member("a", 50)
-    blank = MemberState(Replica(own="c", forgets=True), 0, archive_id=9)
+    blank = MemberState(MemberRecord(own="c", forgets=True), 0, archive_id=9)
     election = elect(own, blank)
     assert not election.has_enough
     step = election.step()
@@ -115,7 +116,7 @@ def test_a_cut_does_not_win() -> None:
     promise(election, own, cut, other)
     step = election.step()
     assert isinstance(step, Adopt)
-    assert step.replica.history == ((OLD, 0), (NEW, 50))
+    assert step.member_record.history == ((OLD, 0), (NEW, 50))
 
 
 def test_too_few_promises() -> None:
@@ -155,7 +156,7 @@ def test_a_closed_log_is_adopted_with_its_end(is_decided: bool) -> None:
     election.copied()
     step = election.step()
     assert isinstance(step, Adopt)
-    assert (step.is_closed, step.replica.is_decided) == (True, is_decided)
+    assert (step.is_closed, step.member_record.is_decided) == (True, is_decided)
 
 
 def test_a_decided_end_wins_over_a_higher_epoch() -> None:
@@ -173,7 +174,7 @@ def test_a_decided_end_wins_over_a_higher_epoch() -> None:
 
 def test_a_ledger_that_was_created_here() -> None:
     """Its creator asks the others like any member: they may have elected another one meanwhile."""
-    created = Replica(own="a", groups=(GROUP,), promised=(1, "a"))
+    created = MemberRecord(own="a", groups=(GROUP,), promised=(1, "a"))
     others = [
         MemberState(replace(created, own=each).create(), 0, archive_id=ord(each)) for each in "bc"
     ]

@@ -11,8 +11,8 @@ from support.ledger.protocol_model import BrokenError, run
 
 from aerotape.archive.features.ledger.protocol import logs
 from aerotape.archive.features.ledger.protocol.leadership import Leadership
+from aerotape.archive.features.ledger.protocol.member_record import MemberRecord, MemberState
 from aerotape.archive.features.ledger.protocol.quorums import Quorums
-from aerotape.archive.features.ledger.protocol.replica import MemberState, Replica
 
 _STEPS = 600
 _HISTORIES = 600
@@ -34,8 +34,8 @@ _WIPING: dict[str, float] = {
 
 
 def _end_of_newest_group(self: Leadership, own: int, ends: Mapping[str, int]) -> int:
-    known = {**ends, self.replica.own: own}
-    return self.quorums.end(self.replica.groups[-1:], own, known)
+    known = {**ends, self.member_record.own: own}
+    return self.quorums.end(self.member_record.groups[-1:], own, known)
 
 
 def test_the_invariants_hold(seeds: range) -> None:
@@ -50,17 +50,19 @@ def test_the_invariants_hold(seeds: range) -> None:
 # Each with what shows it: archives, write quorum, ack quorum, and what happens besides.
 _WITHOUT: dict[str, tuple[tuple[Any, str, Any], tuple[int, int, int], dict[str, float] | None]] = {
     "a member that does not know the ledger forgets": (
-        (Replica, "join", Replica.create), (3, 3, 2), None,
+        (MemberRecord, "join", MemberRecord.create), (3, 3, 2), None,
     ),
     "a log that was cut has lost its last epochs": (
-        (MemberState, "epoch", property(lambda self: self.replica.adopted)), (3, 3, 2), None,
+        (MemberState, "epoch", property(lambda self: self.member_record.adopted)), (3, 3, 2), None,
     ),
     "the log of the highest epoch wins": (
         (MemberState, "rank", property(lambda self: (self.has_decided_end, self.end))),
         (3, 3, 2), None,
     ),
     "the epochs that a cut has lost do not return by a copy": (
-        (Replica, "cut", lambda self, end: replace(self, is_decided=False)), (2, 2, 2), _LOSING,
+        (MemberRecord, "cut", lambda self, end: replace(self, is_decided=False)),
+        (2, 2, 2),
+        _LOSING,
     ),
     "a closed member stays closed under the same log": (
         (logs, "stays_closed", lambda own, kept, other: False), (2, 2, 2), _CLOSING,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 
 from aerotape.archive.features.ledger.protocol.leadership import Leadership, Report
+from aerotape.archive.features.ledger.protocol.member_record import MemberRecord
 from aerotape.archive.features.ledger.protocol.quorums import Quorums
-from aerotape.archive.features.ledger.protocol.replica import Replica
 
 EPOCH = (3, "a")
 VERSION = (EPOCH, 1)
 
 
 def leading(confirmed: int = -1) -> Leadership:
-    replica = Replica(own="a", groups=(("a", "b", "c"),), version=VERSION)
-    leadership = Leadership(replica, Quorums(3, 2), confirmed)
+    member_record = MemberRecord(own="a", groups=(("a", "b", "c"),), version=VERSION)
+    leadership = Leadership(member_record, Quorums(3, 2), confirmed)
     leadership.reports = {"b": Report(), "c": Report()}
     return leadership
 
@@ -59,7 +59,7 @@ def test_a_group_takes_over_with_all_that_was_confirmed() -> None:
     leadership = leading()
     leadership.reports["b"].adopt(90, VERSION)
     assert leadership.confirmed(90) == 90
-    leadership.replica = Replica(
+    leadership.member_record = MemberRecord(
         own="a", groups=(("a", "b", "c"), ("a", "c", "d")), version=(EPOCH, 2)
     )
     leadership.reports["d"] = Report()
@@ -88,7 +88,7 @@ def test_what_is_confirmed_never_decreases(seeds: range) -> None:
                     report.disconnect()
                 case _:
                     groups = draw.choice(((("a", "b", "c"),), (("a", "b", "c"), ("a", "c", "d"))))
-                    leadership.replica = Replica(own="a", groups=groups, version=VERSION)
+                    leadership.member_record = MemberRecord(own="a", groups=groups, version=VERSION)
                     leadership.reports.setdefault("d", Report())
             own = draw.randrange(100)
             now = leadership.confirmed(own), leadership.recorded(own)

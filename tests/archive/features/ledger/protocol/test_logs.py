@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 
 from aerotape.archive.features.ledger.protocol.logs import begin_epoch, common_end
-from aerotape.archive.features.ledger.protocol.replica import Epoch, MemberState, Replica
+from aerotape.archive.features.ledger.protocol.member_record import Epoch, MemberRecord, MemberState
 
 
 class Log:
@@ -15,15 +15,15 @@ class Log:
 
     def __init__(self) -> None:
         self.entries: list[tuple[Epoch, int]] = []
-        self.replica = Replica()
+        self.member_record = MemberRecord()
 
     @property
     def state(self) -> MemberState:
-        return MemberState(self.replica, len(self.entries))
+        return MemberState(self.member_record, len(self.entries))
 
     def lead(self, epoch: Epoch) -> None:
-        history = begin_epoch(self.replica.history, epoch, len(self.entries))
-        self.replica = replace(self.replica, history=history)
+        history = begin_epoch(self.member_record.history, epoch, len(self.entries))
+        self.member_record = replace(self.member_record, history=history)
 
     def write(self, epoch: Epoch, number: int) -> None:
         self.entries.append((epoch, number))
@@ -33,7 +33,7 @@ class Log:
         same = common_end(self.state, leader.state)
         assert same is None or self.entries[:same] == leader.entries[:same]
         del self.entries[same or 0 :]
-        self.replica = replace(self.replica, history=leader.replica.history)
+        self.member_record = replace(self.member_record, history=leader.member_record.history)
         self.entries += leader.entries[len(self.entries) :][:count]
 
 
@@ -67,7 +67,7 @@ def test_where_logs_part(seeds: range) -> None:
 
 def test_logs_without_a_common_epoch() -> None:
     """Nothing shows where they part."""
-    one = MemberState(Replica(history=(((1, "a"), 0),)), 10)
-    other = MemberState(Replica(history=(((1, "b"), 0),)), 10)
+    one = MemberState(MemberRecord(history=(((1, "a"), 0),)), 10)
+    other = MemberState(MemberRecord(history=(((1, "b"), 0),)), 10)
     assert common_end(one, other) is None
-    assert common_end(MemberState(Replica(), 10), one) is None
+    assert common_end(MemberState(MemberRecord(), 10), one) is None

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
+from aerotape.archive.features.ledger.protocol.member_record import MemberRecord, MemberState
 from aerotape.archive.features.ledger.protocol.quorums import Quorums
-from aerotape.archive.features.ledger.protocol.replica import MemberState, Replica
 from aerotape.errors import ConfigurationError
 
 GROUP = ("a", "b", "c")
@@ -16,7 +16,8 @@ GROUP = ("a", "b", "c")
 def state(member: str, *, forgets: bool = False, end: int = 0) -> MemberState:
     epoch = (1, "a")
     return MemberState(
-        Replica(own=member, groups=(GROUP,), adopted=epoch, promised=epoch, forgets=forgets), end
+        MemberRecord(own=member, groups=(GROUP,), adopted=epoch, promised=epoch, forgets=forgets),
+        end,
     )
 
 
@@ -95,7 +96,7 @@ def test_who_elects_a_leader() -> None:
     forgotten = {each: state(each, forgets=True) for each in GROUP}
     assert quorums.missing_to_elect([GROUP], forgotten) is None
     # Those that know nothing of it cannot show that the only other one was not replaced.
-    blank = {each: MemberState(Replica(own=each, forgets=True), 0) for each in ("b", "c")}
+    blank = {each: MemberState(MemberRecord(own=each, forgets=True), 0) for each in ("b", "c")}
     assert "1 of its 3 archives know it" in str(
         quorums.missing_to_elect([GROUP], {"a": a, **blank})
     )

@@ -1,1 +1,0 @@
-"""Measurements of `aerotape bench`; `bench/` measures the same against the Java archive."""

@@ -1,1 +1,0 @@
-"""The documentation of what commands print with --json."""
