@@ -168,8 +168,8 @@ def test_a_decided_end_wins_over_a_higher_epoch() -> None:
     promise(election, own, other)
     step = election.step()
     assert isinstance(step, Adopt)
-    assert (step.is_closed, step.replica.is_decided) == (True, True)
-    assert step.replica.history[-1] == ((7, "a"), 50)
+    assert (step.is_closed, step.member_record.is_decided) == (True, True)
+    assert step.member_record.history[-1] == ((7, "a"), 50)
 
 
 def test_a_ledger_that_was_created_here() -> None:
