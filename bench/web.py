@@ -5,8 +5,8 @@
 The recording rate of our archive alone, with one scrape of /metrics a second, with readers that
 request pages and metrics without a pause, with readers of a service that is stopped (SIGSTOP), and
 with a service that is killed and started again all the time, in turns; medians. Then the times of
-/metrics with 1,000 recordings, and of the first page of 10,000, and the processor time of the
-service with 50 live views.
+/metrics with 1,000 recordings, and of pages and the first event of the stream with 10,000, and the
+processor time of the service with 50 live views.
 """
 
 from __future__ import annotations
@@ -181,22 +181,43 @@ def beside(folder: Path, rounds: int, length: int, count: int) -> dict[str, floa
     return {name: statistics.median(found) for name, found in rates.items()}
 
 
-def with_recordings(folder: Path, count: int, path: str) -> float:
-    """Return the median time of a request beside a directory with recordings, ms."""
+def event(where: tuple[str, int, int], path: str) -> float:
+    """Return how long the first event of a stream took, seconds."""
+    begun_s = time.perf_counter()
+    connection = http.client.HTTPConnection(where[0], where[1], timeout=60)
+    connection.request("GET", path)
+    connection.getresponse().readline()
+    connection.close()
+    return time.perf_counter() - begun_s
+
+
+def with_recordings(folder: Path, count: int, *paths: str) -> list[float]:
+    """Return the median times of requests beside a directory with recordings, ms.
+
+    The recording in the middle has 1,000 messages, the others have none.
+    """
     directory = folder / f"of-{count}"
     directory.mkdir()
     with Catalog.open(directory, create=True) as catalog:
         for number in range(count):
             stream = SegmentBuilder(recording_id=number)
+            if number == count // 2:
+                for _ in range(1_000):
+                    stream.message(PAYLOAD)
+                stream.write(directory)
             recording_id = add_entry(catalog, stream)
-            catalog.recording_stopped(recording_id, 0, 1)
+            catalog.recording_stopped(recording_id, stream.position, 1)
+    medians = []
     with service(directory) as where:
-        get(where, path)
-        times = []
-        for _ in range(9):
-            time.sleep(0.6)  # what was read before is no longer fresh
-            times.append(get(where, path))
-    return statistics.median(times) * 1e3
+        for path in paths:
+            take = event if path == "/live" else get
+            take(where, path)
+            times = []
+            for _ in range(9):
+                time.sleep(0.6)  # what was read before is no longer fresh
+                times.append(take(where, path))
+            medians.append(statistics.median(times) * 1e3)
+    return medians
 
 
 def live_views(folder: Path, count: int) -> float:
@@ -222,8 +243,12 @@ def main() -> None:
     with memory_folder() as folder:
         rates = beside(folder, args.rounds, args.bytes, args.readers)
         found = {f"recording_{name}_mb_per_s": rate for name, rate in rates.items()}
-        found["metrics_of_1000_ms"] = with_recordings(folder, 1_000, "/metrics")
-        found["page_of_10000_ms"] = with_recordings(folder, 10_000, "/recordings")
+        [found["metrics_of_1000_ms"]] = with_recordings(folder, 1_000, "/metrics")
+        pages = {"overview": "/", "list": "/recordings", "recording": "/recordings/5000"}
+        pages["event"] = "/live"
+        times = with_recordings(folder, 10_000, *pages.values())
+        for name, taken_ms in zip(pages, times, strict=True):
+            found[f"{name}_of_10000_ms"] = taken_ms
         found["live_views_50_cores"] = live_views(folder, 50)
     if args.json:
         print(json.dumps(found))
