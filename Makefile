@@ -20,7 +20,7 @@ PY     := $(VENV)/bin/python
 STAMPS := .make
 WHEEL_VENV := $(STAMPS)/wheel
 WHEEL_PY   := $(WHEEL_VENV)/bin/python
-JARS   := $(foreach name,jars bookkeeper-jars cassandra,$(STAMPS)/$(name)/.complete)
+JARS   := $(foreach name,jars bookkeeper-jars cassandra axe,$(STAMPS)/$(name)/.complete)
 NATIVE := $(shell find native/src native/format/src -name '*.rs') native/Cargo.toml \
           native/build.rs native/format/Cargo.toml native/Cargo.lock \
           native/toolchain.cmake native/build_environment.py .cargo/config.toml
@@ -155,6 +155,11 @@ $(STAMPS)/jars/.complete: tests/support/jvm/pom.xml tests/support/jvm/raft/pom.x
 
 $(STAMPS)/bookkeeper-jars/.complete: tests/support/jvm/bookkeeper/pom.xml | $(STAMPS)/prerequisites
 	@echo "aerotape: fetching BookKeeper's jars"
+	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+$(STAMPS)/axe/.complete: tests/support/accessibility/pom.xml | $(STAMPS)/prerequisites
+	@echo "aerotape: fetching axe-core, for tests of the web service's pages"
 	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 

@@ -4,9 +4,10 @@
 
 The recording rate of our archive alone, with one scrape of /metrics a second, with readers that
 request pages and metrics without a pause, with readers of a service that is stopped (SIGSTOP), and
-with a service that is killed and started again all the time, in turns; medians. Then the times of
-/metrics with 1,000 recordings, and of the first page of 10,000, and the processor time of the
-service with 50 live views.
+with a service that is killed and started again all the time, in turns; medians. Then the rate of
+a steady recording with and without a crowd of bad clients, and the service's memory. Then times of
+/metrics with 1,000 recordings, and of pages and the first event of the stream with 10,000, and the
+processor time of the service with 50 live views.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ PAYLOAD = bytes(1024)
 
 
 @contextmanager
-def service(directory: Path) -> Iterator[tuple[str, int, int]]:
+def service(directory: Path, *options: str) -> Iterator[tuple[str, int, int]]:
     """Run `aerotape web`; yield host, port and process id."""
     command = [sys.executable, "-m", "aerotape", "web", str(directory), "--http", "0", "--json"]
+    command += options
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -181,22 +183,159 @@ def beside(folder: Path, rounds: int, length: int, count: int) -> dict[str, floa
     return {name: statistics.median(found) for name, found in rates.items()}
 
 
-def with_recordings(folder: Path, count: int, path: str) -> float:
-    """Return the median time of a request beside a directory with recordings, ms."""
+def event(where: tuple[str, int, int], path: str) -> float:
+    """Return how long the first event of a stream took, seconds."""
+    begun_s = time.perf_counter()
+    connection = http.client.HTTPConnection(where[0], where[1], timeout=60)
+    connection.request("GET", path)
+    connection.getresponse().readline()
+    connection.close()
+    return time.perf_counter() - begun_s
+
+
+def with_recordings(folder: Path, count: int, *paths: str) -> list[float]:
+    """Return the median times of requests beside a directory with recordings, ms.
+
+    The recording in the middle has 1,000 messages, the others have none.
+    """
     directory = folder / f"of-{count}"
     directory.mkdir()
     with Catalog.open(directory, create=True) as catalog:
         for number in range(count):
             stream = SegmentBuilder(recording_id=number)
+            if number == count // 2:
+                for _ in range(1_000):
+                    stream.message(PAYLOAD)
+                stream.write(directory)
             recording_id = add_entry(catalog, stream)
-            catalog.recording_stopped(recording_id, 0, 1)
+            catalog.recording_stopped(recording_id, stream.position, 1)
+    medians = []
     with service(directory) as where:
-        get(where, path)
-        times = []
-        for _ in range(9):
-            time.sleep(0.6)  # what was read before is no longer fresh
-            times.append(get(where, path))
-    return statistics.median(times) * 1e3
+        for path in paths:
+            take = event if path == "/live" else get
+            take(where, path)
+            times = []
+            for _ in range(9):
+                time.sleep(0.6)  # what was read before is no longer fresh
+                times.append(take(where, path))
+            medians.append(statistics.median(times) * 1e3)
+    return medians
+
+
+CROWD = """
+import base64, socket, sys, threading, time
+host, port, path = sys.argv[1:]
+def header(secret):
+    return "Authorization: Basic " + base64.b64encode(b"alice:" + secret).decode()
+def connected(request):
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    made.connect((host, int(port)))
+    made.sendall(request.encode())
+    return made
+large = f"GET {path} HTTP/1.1\\r\\nHost: localhost\\r\\n{header(b'wonderland')}\\r\\n\\r\\n"
+held = []
+def again():
+    while True:
+        for made in held:
+            made.close()
+        held[:] = [connected("") for _ in range(1_000)]
+        slow = [connected(large) for _ in range(100)]
+        held.extend(slow)
+        held.extend(connected(large) for _ in range(60))
+        for number in range(45):
+            wrong = header(b"%d" % time.monotonic_ns())
+            held.append(connected(f"GET / HTTP/1.1\\r\\nHost: localhost\\r\\n{wrong}\\r\\n\\r\\n"))
+        for made in slow:
+            made.setblocking(False)
+        for _ in range(20):
+            time.sleep(0.25)
+            for made in slow:
+                try:
+                    made.recv(4_096)
+                except OSError:
+                    pass
+again()
+"""
+STEADY_S = 10.0
+STEADY_RATE = 20_000
+
+
+def steady(archive: aerotape.Archive) -> float:
+    """Publish 20,000 messages of 1 KiB a second for 10 s; return the rate recorded, MB/s."""
+    channel = "aeron:ipc?term-length=16m"
+    with (
+        aerotape.connect(aeron_dir=archive.aeron_dir) as client,
+        aerotape.Aeron(archive.aeron_dir) as aeron,
+    ):
+        client.start_recording(channel, 1002)
+        publication = aeron.add_publication(channel, 1002)
+        recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
+        begun_s = time.perf_counter()
+        end = count = 0
+        while (seconds := time.perf_counter() - begun_s) < STEADY_S:
+            for _ in range(int(seconds * STEADY_RATE) - count):
+                end = publication.send(PAYLOAD)
+                count += 1
+            time.sleep(0.001)
+        while client.recording_position(recording_id) < end:
+            time.sleep(0.001)
+        took_s = time.perf_counter() - begun_s
+        publication.close()
+        client.await_signal(aerotape.RecordingSignal.STOP)
+        client.stop_recording(channel, 1002)
+        client.purge_recording(recording_id)
+    return count * len(PAYLOAD) / took_s / 1e6
+
+
+def crowded(folder: Path, rounds: int) -> dict[str, float]:
+    """Return the rate of a steady recording without and with a crowd, and the service's memory.
+
+    The crowd: 1,000 idle connections, 100 slow readers, 60 that never read, 45 wrong secrets,
+    opened anew each 5 s.
+    """
+    users, secret = folder / "users", folder / "secret"
+    secret.write_text("wonderland\n")
+    secret.chmod(0o600)
+    command = [sys.executable, "-m", "aerotape", "users", str(users), "add", "alice"]
+    subprocess.run([*command, "--secret-file", str(secret)], check=True, capture_output=True)
+    rates: dict[str, list[float]] = {"alone": [], "crowded": []}
+    with (
+        aerotape.Archive.launch(
+            folder / "crowded",
+            folder / "crowded-aeron",
+            properties={
+                "aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0",
+                "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+                "aeron.archive.threading.mode": "SHARED",
+            },
+        ) as archive,
+        service(folder / "crowded", "--users", str(users)) as where,
+        aerotape.connect(aeron_dir=archive.aeron_dir) as client,
+        aerotape.Aeron(archive.aeron_dir) as aeron,
+    ):
+        client.start_recording("aeron:ipc?term-length=16m", 1001)
+        publication = aeron.add_publication("aeron:ipc?term-length=16m", 1001)
+        recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
+        for _ in range(8_000):
+            publication.send(PAYLOAD)
+        path = f"/api/v1/recordings/{recording_id}/messages?limit=1000"
+        for _ in range(rounds):
+            rates["alone"].append(steady(archive))
+            arguments = (where[0], str(where[1]), path)
+            crowd = subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", CROWD, *arguments])
+            try:
+                time.sleep(1)
+                rates["crowded"].append(steady(archive))
+                get(where, "/healthz")
+            finally:
+                crowd.kill()
+                crowd.wait()
+        lines = Path(f"/proc/{where[2]}/status").read_text().splitlines()
+        [peak] = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+        publication.close()
+    found = {f"steady_{name}_mb_per_s": statistics.median(each) for name, each in rates.items()}
+    return {**found, "crowded_memory_mb": peak * 1024 / 1e6}
 
 
 def live_views(folder: Path, count: int) -> float:
@@ -222,8 +361,13 @@ def main() -> None:
     with memory_folder() as folder:
         rates = beside(folder, args.rounds, args.bytes, args.readers)
         found = {f"recording_{name}_mb_per_s": rate for name, rate in rates.items()}
-        found["metrics_of_1000_ms"] = with_recordings(folder, 1_000, "/metrics")
-        found["page_of_10000_ms"] = with_recordings(folder, 10_000, "/recordings")
+        found |= crowded(folder, args.rounds)
+        [found["metrics_of_1000_ms"]] = with_recordings(folder, 1_000, "/metrics")
+        pages = {"overview": "/", "list": "/recordings", "recording": "/recordings/5000"}
+        pages["event"] = "/live"
+        times = with_recordings(folder, 10_000, *pages.values())
+        for name, taken_ms in zip(pages, times, strict=True):
+            found[f"{name}_of_10000_ms"] = taken_ms
         found["live_views_50_cores"] = live_views(folder, 50)
     if args.json:
         print(json.dumps(found))

@@ -350,10 +350,12 @@ class StoredDirectory(Generic[RecordingT]):
             recording_id = operator.index(recording_id)
         except TypeError:
             raise TypeError(f"recording_id must be an integer, not {recording_id!r}") from None
-        for recording in self.recordings():
-            if recording.recording_id == recording_id:
-                return recording
-        raise unknown_recording(recording_id, self.entries(), self.path)
+        with self.open_catalog() as catalog:
+            entries = list(catalog.entries_of([recording_id]))
+        valid = [entry for entry in entries if entry.state == RecordingState.VALID]
+        for recording in self.recordings_of(valid):
+            return recording
+        raise unknown_recording(recording_id, entries, self.path)
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries of the catalog, those that are no longer valid too."""

@@ -18,11 +18,10 @@ from typing import Any, Final, NamedTuple
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append
 from aerotape.codecs.entity.messages import decode, read_header
 from aerotape.codecs.entity.payload import events_of
-from aerotape.entity.partition import Partition
 from aerotape.entity.topic import check_topic, existing_recordings_of, recordings_of, topics_of
 from aerotape.errors import CodecError, ConfigurationError, EntityError, SegmentError
 from aerotape.message import Message
-from aerotape.replay.offline.directory import Recording, open_directory
+from aerotape.replay.offline.directory import Recording, directory_at
 from aerotape.tools._web.observed import ObservedArchive
 
 MAX_KEYS: Final = 1_000
@@ -132,10 +131,12 @@ class Topics:
             EntityError: there is no such topic.
         """
         found = existing_recordings_of(check_topic(topic), self._observed.snapshot().recordings)
-        directory = open_directory(self._observed.directory)
+        directory = directory_at(self._observed.directory)
+        indices = {each.recording_id: partition.index for partition, each in found.items()}
+        with directory.open_catalog() as catalog:
+            entries = list(catalog.entries_of(indices))
         logs = {
-            partition.index: directory.recording(each.recording_id)
-            for partition, each in found.items()
+            indices[each.recording_id]: each for each in directory.recordings_of(entries)
         }
         starts = {index: log.start_position for index, log in logs.items()}
         places = {index: log.recorded_position for index, log in logs.items()}
@@ -148,9 +149,9 @@ class Topics:
         part = key.encode(errors="surrogateescape")
         deadline_s = time.monotonic() + _SEARCH_S
         newest = (
-            _newest(partition, logs[partition.index], places, problems) for partition in found
+            _newest(index, log, places, problems) for index, log in sorted(logs.items())
         )
-        for record in _merged(newest, len(found)):
+        for record in _merged(newest, len(logs)):
             index, message, header = record
             if len(rows) == limit:
                 break
@@ -197,21 +198,21 @@ def _merged(logs: Iterator[Iterator[_Record]], count: int) -> Iterator[_Record]:
 
 
 def _newest(
-    partition: Partition, log: Recording, places: dict[int, int], problems: list[str]
+    partition: int, log: Recording, places: dict[int, int], problems: list[str]
 ) -> Iterator[_Record]:
     """Iterate over the records of a partition by falling positions; note where it begins."""
-    start, end = log.start_position, places[partition.index]
+    start, end = log.start_position, places[partition]
     while end > start:
         begin = max(start, end - _WINDOW)
         try:
             for message in reversed(list(log.messages(begin, end))):
-                yield _Record(partition.index, message, read_header(message.payload))
+                yield _Record(partition, message, read_header(message.payload))
         except (SegmentError, CodecError) as error:
-            problems.append(f"partition {partition.index}: {error}")
+            problems.append(f"partition {partition}: {error}")
             break
         end = begin
-        places[partition.index] = min(places[partition.index], begin)
-    places[partition.index] = start
+        places[partition] = min(places[partition], begin)
+    places[partition] = start
 
 
 def _row(record: _Record, tag: str) -> dict[str, Any] | None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine
+from support.daemon.command_line import aerotape as command
 from support.daemon.control_rig import await_true
-from support.web import WebService
+from support.web import WebService, basic
 
 import aerotape
 from aerotape.codecs.entity.actions import Event
@@ -66,8 +70,63 @@ def connected(web: WebService, count: int, request: str = "") -> Iterator[list[s
         yield made
 
 
-def request_of(path: str) -> str:
-    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+def request_of(path: str, authorization: str = "") -> str:
+    header = f"Authorization: {authorization}\r\n" if authorization else ""
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n"
+
+
+@contextmanager
+def read_slowly(connections: list[socket.socket]) -> Iterator[None]:
+    """Read 4 KiB of each connection now and then, in a thread; its end is its reader's, too."""
+    done = threading.Event()
+
+    def run() -> None:
+        left = list(connections)
+        for each in left:
+            each.setblocking(False)
+        while not done.wait(0.2):
+            for each in list(left):
+                try:
+                    if not each.recv(4_096):
+                        left.remove(each)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    left.remove(each)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def steady(cli: CommandLine, stream_id: int) -> Iterator[tuple[int, Any]]:
+    """Record a stream of 200 messages a second; yield the recording id and its publication."""
+    done = threading.Event()
+    with cli.archive.connect() as client, aerotape.Aeron(cli.archive.aeron_dir) as aeron:
+        client.start_recording(LARGE, stream_id)
+        publication = aeron.add_publication(LARGE, stream_id)
+        publication.send(b"first")
+        recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
+
+        def run() -> None:
+            while not done.wait(0.005):
+                publication.send(b"x" * 1_000)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield recording_id, publication
+        finally:
+            done.set()
+            thread.join()
+            await_true(lambda: client.recording_position(recording_id) == publication.position)
+            publication.close()
+            client.stop_recording(LARGE, stream_id)
 
 
 def peak_bytes(pid: int) -> int:
@@ -123,6 +182,51 @@ def test_memory_stays_small(large: tuple[CommandLine, int], tmp_path: Path) -> N
         assert set(statuses) <= {200, 503} and 200 in statuses
         assert longest[0] < 20  # 1 s, on a machine with time
         await_true(lambda: web.get(messages).status == 200)
+        assert peak_bytes(web.process.pid) < MAX_BYTES
+
+
+def test_everything_at_once(large: tuple[CommandLine, int], tmp_path: Path) -> None:
+    """Idle connections, readers that are slow or never read, and wrong secrets, beside a recording.
+
+    Health and metrics respond, what is published is recorded, and memory stays small.
+    """
+    cli, large_id = large
+    users, secret = tmp_path / "users", tmp_path / "secret"
+    secret.write_text("wonderland\n")
+    secret.chmod(0o600)
+    command("users", users, "add", "alice", "--secret-file", secret, "--iterations", 100_000)
+    right = basic("alice", "wonderland")
+    request = request_of(f"/api/v1/recordings/{large_id}/messages?limit=1000", right)
+    with (
+        WebService(cli, cli.archive.archive_dir, "--users", users) as web,
+        steady(cli, 7302) as (recording_id, _),
+    ):
+
+        def position() -> int:
+            found = web.get("/metrics", Authorization=right)
+            name = f'aerotape_recording_position_bytes{{.*recording_id="{recording_id}".*}} (.*)'
+            line = re.search(name, found.text)
+            return int(float(line[1])) if found.status == 200 and line else -1
+
+        await_true(lambda: position() > 0)
+        with (
+            connected(web, 500),
+            connected(web, 500, "GET / HTTP/1.1\r\nHost:"),
+            connected(web, 100, request) as slow,
+            read_slowly(slow),
+            connected(web, 60, request),
+            ThreadPoolExecutor(45) as threads,
+        ):
+            wrong = [
+                threads.submit(web.get, "/metrics", Authorization=basic("alice", str(number)))
+                for number in range(45)
+            ]
+            for _ in range(3):
+                before = position()
+                await_true(lambda: position() > max(before, 0))  # noqa: B023
+                assert web.get("/healthz").status == 200
+            assert {each.result().status for each in wrong} <= {401, 503}
+        assert web.process.poll() is None
         assert peak_bytes(web.process.pid) < MAX_BYTES
 
 

@@ -203,7 +203,12 @@ def add_tables(
     @routes.get("/sessions")
     def sessions(request: Request) -> Response:
         snapshot = observed.snapshot()
-        names = {each.recording_id: alias_of(each.original_channel) for each in snapshot.recordings}
+        used = {id for each in snapshot.sessions for id in (*each.replays, *each.published)}
+        names = {
+            each.recording_id: alias_of(each.original_channel)
+            for each in snapshot.recordings
+            if each.recording_id in used
+        }
 
         def links(recordings: Iterable[int]) -> Links:
             return Links(

@@ -24,7 +24,7 @@ from aerotape.errors import ConfigurationError, SegmentError
 from aerotape.formatting import utf8_text
 from aerotape.message import Message
 from aerotape.protocol import NULL_POSITION
-from aerotape.replay.offline.directory import Recording, open_directory
+from aerotape.replay.offline.directory import Recording, directory_at
 from aerotape.times import parse_time
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
@@ -121,7 +121,7 @@ class Reading:
 
     def opened(self, recording_id: int) -> Recording:
         """Open a recording (UnknownRecordingError, CatalogError)."""
-        return open_directory(self._observed.directory).recording(recording_id)
+        return directory_at(self._observed.directory).recording(recording_id)
 
     def recording(self, recording_id: int) -> dict[str, Any]:
         """Return a recording's row (UnknownRecordingError, CatalogError)."""
@@ -140,7 +140,7 @@ class Reading:
             UnknownRecordingError: neither has it, and there is no such recording.
         """
         verification = self._observed.snapshot().verification
-        marked = open_directory(self._observed.directory).suspect_notes().get(recording_id, [])
+        marked = directory_at(self._observed.directory).suspect_notes().get(recording_id, [])
         if verification is not None and recording_id not in verification.checked:
             verification = None
         found = verification.failed.get(recording_id, []) if verification else []

@@ -328,6 +328,19 @@ function addBytes(table, row) {
   row.querySelector(".payload").append(details);
 }
 
+// A payload that is longer than its place is scrolled, by a keyboard, too.
+function makeReachable(payload) {
+  if (payload.scrollHeight > payload.clientHeight) {
+    payload.tabIndex = 0;
+  } else {
+    payload.removeAttribute("tabindex");
+  }
+}
+
+function makeAllReachable() {
+  document.querySelectorAll(".payload > div").forEach(makeReachable);
+}
+
 function addMessage(table, message) {
   const row = table.tBodies[0].insertRow();
   row.dataset.position = message.position;
@@ -339,6 +352,7 @@ function addMessage(table, message) {
   const shown = document.createElement("div");
   shown.textContent = message.fields ? printable(JSON.stringify(message.fields, null, 1).replace(/\n */g, " ")) : printable(message.payload) + (message.is_whole ? "" : "…");
   cell(row, "payload", "Payload", "").append(shown);
+  makeReachable(shown);
   addBytes(table, row);
 }
 
@@ -747,6 +761,8 @@ for (const table of document.querySelectorAll("table[data-messages]")) {
     follow(table);
   }
 }
+makeAllReachable();
+addEventListener("resize", makeAllReachable);
 for (const form of document.querySelectorAll("form[data-path]")) {
   form.addEventListener("submit", send);
 }
