@@ -259,11 +259,10 @@ def test_a_command_loads_its_module_alone(
         return importlib.import_module(name)
 
     monkeypatch.setattr(group_module, "importlib", SimpleNamespace(import_module=load))
-    folder = f"_{group.__name__.rpartition('.')[2]}"
     for command, module in group.MODULES.items():
         loaded.clear()
         group.configure_for(argparse.ArgumentParser(), ["x", command])
-        assert loaded == [f"aerotape.tools.{folder}.{module}"], command
+        assert loaded == [f"aerotape.tools.{group.FOLDER}.{module}"], command
 
 
 def test_all_commands_are_listed_without_a_command(archive: Path) -> None:
