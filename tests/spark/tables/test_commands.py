@@ -20,6 +20,7 @@ import aerotape
 from aerotape.errors import AerotapeError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import recording_range
+from aerotape.replay.offline.selection import Selection
 from aerotape.spark.source.options import ReadOptions
 
 pytest.importorskip("pyarrow")
@@ -119,9 +120,7 @@ def test_a_repeated_attempt_replaces_its_own_file(archive_dir: Path, tmp_path: P
         out = tmp_path / naming.name
         settings = WriteSettings(
             store=OutputStore.open(out),
-            columns=tuple(options(archive_dir).schema().names),
-            checksum="crc-32",
-            mode="FAILFAST",
+            selection=Selection(columns=options(archive_dir).schema().names, checksum="crc-32"),
             payloads=None,
             identities={0: 1},
             naming=naming,

@@ -17,7 +17,8 @@ from aerotape.formatting import printable
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, note
-from aerotape.tools._cli.times import add_time_options, positions, time_range
+from aerotape.tools._cli.selecting import TIMES, add_selection_options, selected
+from aerotape.tools._cli.times import positions
 from aerotape.tools._tool._common import (
     add_checksum_option,
     add_recording_id,
@@ -42,7 +43,7 @@ def add_commands(commands: Commands) -> None:
     add_checksum_option(
         parser, "check the checksum of frames and descriptors: crc-32, crc-32c or the Java class"
     )
-    add_time_options(parser)
+    add_selection_options(parser, TIMES)
     parser.add_argument(
         "-y",
         "--yes",
@@ -69,7 +70,7 @@ def _verify(args: argparse.Namespace) -> int:
     from aerotape.url_path import UrlPath
 
     directory = open_directory(args.directory)
-    times = time_range(args)
+    times = selected(args, TIMES).times
     failed = False
     marks = not times and not isinstance(args.directory, UrlPath)
     with _claiming(args) if marks else nullcontext(False) as may_mark:

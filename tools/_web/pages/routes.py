@@ -20,6 +20,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
 from aerotape import __version__
+from aerotape.channel_uri import alias_of
 from aerotape.codecs.generated import archive as codecs
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
@@ -35,7 +36,6 @@ from aerotape.tools._web.rest.reading import (
     Format,
     Reading,
     Sort,
-    alias_of,
     listed,
     row_of,
 )

@@ -8,7 +8,6 @@ import json
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from typing import Any, Final, Literal
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.index import TimeIndex
-from aerotape.channel_uri import ChannelUri, ChannelUriError
+from aerotape.channel_uri import alias_of
 from aerotape.clock import epoch_ms
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError, SegmentError
@@ -465,13 +464,6 @@ def _is_live(
     """Whether it is in progress, also if it began after the counters were read."""
     is_unstopped = descriptor.stop_position == NULL_POSITION
     return descriptor.recording_id in positions or (is_unstopped and snapshot.is_active)
-
-
-def alias_of(channel: str) -> str | None:
-    """Return the name that a channel has by its parameter `alias`; None without one."""
-    with suppress(ChannelUriError):  # a catalog may have anything
-        return ChannelUri.parse(channel).get("alias") or None
-    return None
 
 
 def _recorded_bytes(descriptor: RecordingDescriptor, positions: dict[int, int]) -> int:
