@@ -43,7 +43,7 @@ def _choose_by_scope(directory: ArchiveDirectory, selection: Selection) -> list[
     for id in selection.recording_ids:
         if id not in there:
             raise UnknownRecordingError(
-                f"no recording with id {id} in the selected scopes of {directory.path}", id
+                f"no recording with id {id} in the scopes of the selection in {directory.path}", id
             )
     return [each for each in recordings if each.recording_id in selection.recording_ids]
 

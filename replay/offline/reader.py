@@ -153,11 +153,19 @@ def recording_range(
         SegmentError: to find the newest messages or a record, a segment file is missing, too short
             or damaged.
     """
-    return counted(recording, _bounds(recording, selection), selection)
+    return counted(recording, bounded_range(recording, selection, stacklevel=4), selection)
 
 
-def _bounds(recording: StoredRecording, selection: Selection) -> RecordingRange:
-    """Return the range of the positions, times and records of a selection."""
+def bounded_range(
+    recording: StoredRecording, selection: Selection, *, stacklevel: int = 2
+) -> RecordingRange:
+    """As `recording_range`, but without the number of messages (see `counted`).
+
+    Args:
+        recording: the recording.
+        selection: the selection.
+        stacklevel: of a warning that the time index is damaged.
+    """
     begin, end = selection.from_position, selection.to_position
     start = recording.start_position
     limit = max(_limit_position(recording), start)
@@ -166,7 +174,7 @@ def _bounds(recording: StoredRecording, selection: Selection) -> RecordingRange:
     if selection.times:
         index = recording.time_index
         if index.problem:
-            warnings.warn(index.problem, RuntimeWarning, stacklevel=4)
+            warnings.warn(index.problem, RuntimeWarning, stacklevel=stacklevel)
         earliest, latest = index.positions(selection.times)
         begin, end = max(begin, earliest), min(end, latest)
     if (target := selection.seek) is not None:

@@ -1,9 +1,11 @@
 """Print the messages of a recording, from the files of an archive directory.
 
-Needs no archive; it may be running. Where a file is missing or damaged, the messages up to there
-are printed, and the exit code is 3. A message belongs to the position where it begins.
+Needs no archive; it may be running. Without its directory, `aerotape replay` prints what the
+archive replays; `aerotape subscribe` prints a stream that is published now. Where a file is missing
+or damaged, the messages up to there are printed, and the exit code is 3. A message belongs to the
+position where it begins.
 
-    aerotape cat /var/lib/aeron-archive 7 --limit 10
+    aerotape cat /var/lib/aeron-archive 7 --first 10
     aerotape cat s3://bucket/archive 7 --schema orders.xml --template NewOrder
     aerotape cat /var/lib/aeron-archive 7 --last 50 --follow
     aerotape cat /var/lib/aeron-archive 7 --since 10m --json

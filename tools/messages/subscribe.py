@@ -1,6 +1,7 @@
 """Print the messages of a channel and stream.
 
 Messages are printed as they are received, until Ctrl-C, --count messages or the end of --time.
+For what is recorded see `aerotape cat`, which reads files, and `aerotape replay`.
 
     aerotape subscribe aeron:ipc 1001
     aerotape subscribe 'aeron:udp?endpoint=HOST:4000' 1001 --count 10 --time 30s --json

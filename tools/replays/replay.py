@@ -2,7 +2,8 @@
 
 Without --to, this command receives the messages and prints their number and positions. A live
 recording is followed until it stops, unless --no-follow is given. With --to, the archive replays
-to the channel and the command returns at once.
+to the channel and the command returns at once. With the archive's directory, `aerotape cat` prints
+messages without the archive; `aerotape subscribe` prints a stream that is published now.
 """
 
 from __future__ import annotations
