@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -47,6 +48,10 @@ _OF_SCHEMAS: Final = {
 _OF_READING_A_SCHEMA: Final = ("template", "types", "enums", "sets")
 _CHECKSUMS: Final = get_args(ChecksumName)
 _NOT_NEGATIVE: Final = ("from_position", "to_position", "from_index", "from_asqn", "last", "first")
+# A selection is created for each read of a small recording, too.
+_numbers: Final = attrgetter(*_NOT_NEGATIVE)
+_payload_options: Final = attrgetter("payload", *_OF_SCHEMAS)
+_NO_PAYLOAD_OPTIONS: Final = (None, *_OF_SCHEMAS.values())
 
 
 class SelectionError(ConfigurationError):
@@ -145,8 +150,7 @@ class Selection:
             SelectionError: they cannot be used.
             ConfigurationError: a time or the mode is not valid.
         """
-        for name in _NOT_NEGATIVE:
-            value = getattr(self, name)
+        for name, value in zip(_NOT_NEGATIVE, _numbers(self), strict=True):
             if value is not None and value < 0:
                 raise SelectionError(f"{{{name}}} {value} is negative", name)
         begin, end = self.from_position, self.to_position
@@ -201,6 +205,8 @@ class Selection:
             )
 
     def _check_payloads(self) -> None:
+        if _payload_options(self) == _NO_PAYLOAD_OPTIONS and self.schema is None:
+            return
         given = [name for name in _OF_SCHEMAS if getattr(self, name) != _OF_SCHEMAS[name]]
         for name in given:
             value, words = getattr(self, name), OPTIONS[name].words

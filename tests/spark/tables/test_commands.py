@@ -187,8 +187,8 @@ def test_errors_of_the_command_are_one_line(archive_dir: Path, tmp_path: Path) -
         ((archive_dir, archive_dir / "0-0.rec"), 2, "is a file"),
         ((archive_dir, tmp_path / "out", "--recording-ids", "9"), 1, "no recording with id 9"),
         ((archive_dir, tmp_path / "out", "--from-position", "9", "--to-position", "8"), 2, "after"),
-        ((archive_dir, tmp_path / "out", "--mode", "PERMISSIVE"), 2, "give checksum too"),
-        ((archive_dir, tmp_path / "out", "--template", "Order"), 2, "give the option schema too"),
+        ((archive_dir, tmp_path / "out", "--mode", "PERMISSIVE"), 2, "give --checksum too"),
+        ((archive_dir, tmp_path / "out", "--template", "Order"), 2, "give --schema too"),
         ((archive_dir, tmp_path / "out", "--watch", "0"), 2, "must be positive"),
     ]:
         done = command(*arguments)
