@@ -80,12 +80,14 @@ format: $(STAMPS)/installed ## Sort imports and format the Rust sources
 	cd native && cargo fmt --all
 
 dist: $(STAMPS)/installed ## Build the sdist and the wheel into dist/
+	@rm -rf build/lib.* build/bdist.*
 	$(PY) -m build --no-isolation --sdist .
 	$(PY) -m build --no-isolation --wheel .
 
+# What is in build/lib.* goes into the wheel, also if its source has gone since.
 # Zig's linker has the symbols of each release of glibc, and targets of other machines.
 wheel: $(STAMPS)/wheel-environment ## Build a wheel for Linux with glibc 2.28 or newer into dist/ (ARCHITECTURES=…)
-	@rm -f dist/*-manylinux_*.whl
+	@rm -rf dist/*-manylinux_*.whl build/lib.* build/bdist.*
 	@echo "aerotape: building the wheel (some minutes)"
 	@for architecture in $(ARCHITECTURES); do \
 		{ ! command -v rustup >/dev/null || rustup --quiet target add $$architecture-unknown-linux-gnu; } && \

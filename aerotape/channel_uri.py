@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -310,3 +311,10 @@ def recording_key(stream_id: int, uri: ChannelUri) -> str:
     names = ("endpoint", "interface", "control", "session-id", "tags")
     given = "|".join(f"{name}={uri.parameters[name]}" for name in names if name in uri.parameters)
     return f"{stream_id}:{uri.media}?{given}"
+
+
+def alias_of(channel: str) -> str | None:
+    """Return the name that a channel has by its parameter `alias`; None without one."""
+    with suppress(ChannelUriError):  # a catalog may have anything
+        return ChannelUri.parse(channel).get("alias") or None
+    return None

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.protocol import NULL_VALUE
-from aerotape.tools._cli.arguments import add_types, count
+from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.selecting import add_selection_options
 from aerotape.tools._web.address import check_web_service, web_address
 from aerotape.tools._web.proxies import network, root_path
 
@@ -105,7 +106,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="an SBE schema, XML or .sbeir, with which payloads can be shown (repeatable)",
     )
-    add_types(parser)
+    add_selection_options(parser, ("types",))
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)  # end with this process
     add_connection_options(parser)
 

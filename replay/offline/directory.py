@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from aerotape._native import ChecksumName
+    from aerotape.codecs.payload_plan import EnumColumns, SetColumns, Types
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.message import Message
-    from aerotape.replay.offline.columns.payloads import Others
     from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.reader import RecordingRange
     from aerotape.replay.offline.scope import ArchiveScope
+    from aerotape.replay.offline.selection import Others
     from aerotape.replay.statistics.model import Over, RecordingStatistics
     from aerotape.replay.statistics.plot import Panel
     from aerotape.times import TimeLike
@@ -113,6 +114,7 @@ class Recording(StoredRecording):
         from_index: int | None = None,
         from_asqn: int | None = None,
         last: int | None = None,
+        first: int | None = None,
     ) -> Iterator[Message]:
         """Iterate the messages that begin in a range of positions, and of times if given.
 
@@ -138,20 +140,30 @@ class Recording(StoredRecording):
                 up to this one (`aerotape.replay.offline.seek`).
             last: only the newest messages of these, so many. They are found from the end backwards
                 (`aerotape.replay.offline.newest`).
+            first: only the first messages of these, so many.
 
         Raises:
-            ConfigurationError: a position, a time or the checksum's name is not valid.
+            ConfigurationError: an argument is not valid, or two exclude each other.
             CodecError: to find an index or asqn, and a message is not a record of a raft journal.
             SegmentError: a segment file is missing, too short, damaged or fails its checksum; the
                 error names recording, file, offset and position. Messages before it are yielded
                 first.
         """
-        from aerotape.replay.offline.reader import messages_of
+        from aerotape.replay.offline.reader import selected_messages
+        from aerotape.replay.offline.selection import Selection
 
-        part = self._range(
-            from_position, to_position, from_time, to_time, from_index, from_asqn, last
+        selection = Selection(
+            from_position=from_position,
+            to_position=to_position,
+            checksum=checksum,
+            from_time=from_time,
+            to_time=to_time,
+            from_index=from_index,
+            from_asqn=from_asqn,
+            last=last,
+            first=first,
         )
-        return messages_of(part, part.scan(checksum=checksum))
+        return selected_messages(self, selection)
 
     def to_batches(
         self,
@@ -164,11 +176,15 @@ class Recording(StoredRecording):
         from_index: int | None = None,
         from_asqn: int | None = None,
         last: int | None = None,
+        first: int | None = None,
         columns: Sequence[str] | None = None,
         mode: Mode = "FAILFAST",
         schema: PayloadSchema | str | Path | None = None,
         template: str | int | None = None,
         others: Others = "drop",
+        types: Types = "semantic",
+        enums: EnumColumns = "name",
+        sets: SetColumns = "struct",
         payload: str | None = None,
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
@@ -184,8 +200,8 @@ class Recording(StoredRecording):
 
         Args:
             from_position: as for `messages`, and so are `to_position`, `checksum`, `from_time`,
-                `to_time`, `from_index`, `from_asqn` and `last`, which counts messages of other
-                templates too.
+                `to_time`, `from_index`, `from_asqn`, `last` and `first`, which count messages of
+                other templates too.
             columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in
                 output order. When None all, but `_corrupt` only in mode PERMISSIVE and `payload`
                 only without a schema. Other columns are not built. `scope_id`, `qualified_name`
@@ -199,6 +215,10 @@ class Recording(StoredRecording):
                 the schema is a struct column, and the column `template` has its name.
             others: messages of other templates and schemas are left out ("drop"), or are rows
                 whose typed columns are null ("null").
+            types: columns of decimals, timestamps and dates are that ("semantic"), or the numbers
+                that they are in the payload ("wire").
+            enums: columns of enums are names ("name") or numbers ("number").
+            sets: columns of sets are structs of booleans ("struct") or numbers ("number").
             payload: "raft-journal" for the columns of a raft journal's records, instead of a schema
                 (`aerotape.replay.offline.columns.raft`).
             batch_rows: maximum number of messages in a batch.
@@ -210,20 +230,30 @@ class Recording(StoredRecording):
                 taken, in mode FAILFAST: a payload does not match it.
             SegmentError: as for `messages`.
         """
-        from aerotape.replay.offline.table import TableReader, payload_columns
+        from aerotape.replay.offline.selection import Selection
+        from aerotape.replay.offline.table import read_batches
 
-        table = TableReader(
-            columns,
-            checksum,
+        selection = Selection(
+            from_position=from_position,
+            to_position=to_position,
+            checksum=checksum,
+            from_time=from_time,
+            to_time=to_time,
+            from_index=from_index,
+            from_asqn=from_asqn,
+            last=last,
+            first=first,
+            columns=columns,
             mode=mode,
-            payloads=payload_columns(schema, template, others, self.storage, payload),
-            batch_rows=batch_rows,
-            batch_bytes=batch_bytes,
+            schema=schema,
+            template=template,
+            others=others,
+            types=types,
+            enums=enums,
+            sets=sets,
+            payload=payload,
         )
-        part = self._range(
-            from_position, to_position, from_time, to_time, from_index, from_asqn, last
-        )
-        return table.read(part)
+        return read_batches(self, selection, batch_rows=batch_rows, batch_bytes=batch_bytes)
 
     to_arrow = _read_all(to_batches)
 
@@ -309,22 +339,17 @@ class Recording(StoredRecording):
         to_position: int | None,
         from_time: TimeLike | None,
         to_time: TimeLike | None,
-        from_index: int | None = None,
-        from_asqn: int | None = None,
-        last: int | None = None,
     ) -> RecordingRange:
         from aerotape.replay.offline.reader import recording_range
-        from aerotape.replay.offline.seek import SeekTarget
-        from aerotape.times import TimeRange
+        from aerotape.replay.offline.selection import Selection
 
-        times = TimeRange.of(from_time, to_time)
-        seek = SeekTarget(from_index, from_asqn)
-        part = recording_range(self, from_position, to_position, times, seek)
-        if last is None:
-            return part
-        from aerotape.replay.offline.newest import newest_part
-
-        return newest_part(self, part, last)
+        selection = Selection(
+            from_position=from_position,
+            to_position=to_position,
+            from_time=from_time,
+            to_time=to_time,
+        )
+        return recording_range(self, selection)
 
 
 class ArchiveDirectory(StoredDirectory[Recording]):

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.descriptor import segment_base_position
 from aerotape.catalog.segment.term_search import terms_from_last
-from aerotape.errors import ConfigurationError
 from aerotape.frame_header import (
     BEGIN_FLAG,
     END_FLAG,
@@ -53,12 +52,9 @@ def newest_part(recording: StoredRecording, part: RecordingRange, count: int) ->
         count: number of messages.
 
     Raises:
-        ConfigurationError: the number is negative.
         SegmentError: a segment file is missing, too short or damaged.
         StorageError: a segment file cannot be read.
     """
-    if count < 0:
-        raise ConfigurationError(f"last {count} is negative", "last")
     if count == 0:
         return part.part(part.to_position, part.to_position)
     at_end = part.to_position == part.limit_position

@@ -6,12 +6,9 @@ match its schema is treated in the same way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from aerotape.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from aerotape._native import ChecksumName
 
 Mode = Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]
 """``FAILFAST``: reading ends with a SegmentError that names recording, file, offset and position
@@ -28,22 +25,3 @@ def parse_mode(text: str, name: str = "mode") -> Mode:
         if text.upper() == mode:
             return mode
     raise ConfigurationError(f"{name}: unknown mode {text!r}: expected {', '.join(MODES)}", name)
-
-
-def check_mode(
-    mode: Mode, checksum: ChecksumName, name: str = "mode", *, decodes: bool = False
-) -> None:
-    """Raise ConfigurationError for a mode that has no effect without a checksum.
-
-    Args:
-        mode: the mode.
-        checksum: the checksum by which frames are verified.
-        name: name of the option or argument, for the error.
-        decodes: whether payloads are decoded.
-    """
-    if mode != "FAILFAST" and checksum == "none" and not decodes:
-        raise ConfigurationError(
-            f"{name} {mode} concerns frames that fail their checksum, and none is verified: give "
-            "checksum too, crc-32 or crc-32c, as the archive's aeron.archive.record.checksum",
-            name,
-        )

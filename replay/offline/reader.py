@@ -22,11 +22,11 @@ from aerotape import _native
 from aerotape.catalog.directory import recording_key
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.segment.scan_range import ScanRange
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import ConfigurationError, SegmentError, StorageError
 from aerotape.frame_header import HEADER_LENGTH
 from aerotape.message import Message
-from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
-from aerotape.times import ALL_TIMES, TimeRange
+from aerotape.replay.offline.read_mode import Mode, parse_mode
+from aerotape.replay.offline.selection import EVERYTHING, Selection
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 
     from aerotape._native import ChecksumName
     from aerotape.catalog.directory import StoredRecording
-    from aerotape.replay.offline.seek import SeekTarget
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 """All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""
+
+
+_COUNTED_ROWS: Final = 4096
 
 
 class Scan(Protocol):
@@ -117,7 +119,6 @@ class RecordingRange(ScanRange):
     ) -> Scan:
         """Prepare the scan of this range (ConfigurationError)."""
         mode = parse_mode(mode)
-        check_mode(mode, checksum)
         place = parse_location(self.archive_dir)
         remote = isinstance(place, UrlPath)
         try:
@@ -140,50 +141,83 @@ class RecordingRange(ScanRange):
 
 
 def recording_range(
-    recording: StoredRecording,
-    from_position: int | None = None,
-    to_position: int | None = None,
-    times: TimeRange = ALL_TIMES,
-    seek: SeekTarget | None = None,
+    recording: StoredRecording, selection: Selection = EVERYTHING
 ) -> RecordingRange:
-    """Clip a range of positions to the recorded positions; the result may be empty.
+    """Return the range of a recording that a selection has; it may be empty.
 
-    Args:
-        recording: of an opened archive directory.
-        from_position: first position; the recording's start position when None.
-        to_position: position after the last one; the recorded position when None.
-        times: messages that were certainly recorded at other times are left out
-            (`aerotape.catalog.time_index.index`).
-        seek: records of a raft journal before this one are left out
-            (`aerotape.replay.offline.seek`).
+    Of times it has what was not certainly recorded at others
+    (`aerotape.catalog.time_index.index`).
 
     Raises:
-        ConfigurationError: a position is negative, or the range goes backwards.
         CodecError: to seek, and a message is not a record of a raft journal.
+        SegmentError: to find the newest messages or a record, a segment file is missing, too short
+            or damaged.
     """
-    for name, position in (("from_position", from_position), ("to_position", to_position)):
-        if position is not None and position < 0:
-            raise ConfigurationError(f"{name} {position} is negative", name).naming(name)
-    if from_position is not None and to_position is not None and from_position > to_position:
-        raise ConfigurationError(
-            f"from_position {from_position} is after to_position {to_position}",
-            "from_position",
-        ).naming("from_position", "to_position")
+    return counted(recording, bounded_range(recording, selection, stacklevel=4), selection)
+
+
+def bounded_range(
+    recording: StoredRecording, selection: Selection, *, stacklevel: int = 2
+) -> RecordingRange:
+    """As `recording_range`, but without the number of messages (see `counted`).
+
+    Args:
+        recording: the recording.
+        selection: the selection.
+        stacklevel: of a warning that the time index is damaged.
+    """
+    begin, end = selection.from_position, selection.to_position
     start = recording.start_position
     limit = max(_limit_position(recording), start)
-    begin = start if from_position is None else min(max(from_position, start), limit)
-    end = limit if to_position is None else min(to_position, limit)
-    if times:
+    begin = start if begin is None else min(max(begin, start), limit)
+    end = limit if end is None else min(end, limit)
+    if selection.times:
         index = recording.time_index
         if index.problem:
-            warnings.warn(index.problem, RuntimeWarning, stacklevel=3)
-        earliest, latest = index.positions(times)
+            warnings.warn(index.problem, RuntimeWarning, stacklevel=stacklevel)
+        earliest, latest = index.positions(selection.times)
         begin, end = max(begin, earliest), min(end, latest)
-    if seek:
+    if (target := selection.seek) is not None:
         from aerotape.replay.offline.seek import seek_position
 
-        begin = max(begin, seek_position(range_of(recording, start, limit, limit), seek))
+        begin = max(begin, seek_position(range_of(recording, start, limit, limit), target))
     return range_of(recording, begin, max(begin, end), limit)
+
+
+def counted(
+    recording: StoredRecording, part: RecordingRange, selection: Selection
+) -> RecordingRange:
+    """Return the end of a range with its newest, or the begin with its first messages.
+
+    All of it if the selection has no number of them. Errors as `recording_range`.
+    """
+    if selection.last is not None:
+        from aerotape.replay.offline.newest import newest_part
+
+        return newest_part(recording, part, selection.last)
+    return part if selection.first is None else _first_part(part, selection.first)
+
+
+def _first_part(part: RecordingRange, count: int) -> RecordingRange:
+    """Return the begin of a range that has its first messages; all of it if it has no more."""
+    if count == 0:
+        return part.part(part.from_position, part.from_position)
+    scan = part.scan(batch_rows=min(count, _COUNTED_ROWS), batch_bytes=1 << 20)
+    try:
+        while (batch := scan.next_messages()) is not None:
+            if len(batch) >= count:
+                _, end_position, *_ = batch[count - 1]
+                return part.part(part.from_position, min(end_position, part.to_position))
+            count -= len(batch)
+    except SegmentError:
+        pass  # the scan that returns the messages before the damage reports it
+    return part
+
+
+def selected_messages(recording: StoredRecording, selection: Selection) -> Iterator[Message]:
+    """Iterate the messages of a recording that a selection has, as `Recording.messages`."""
+    part = recording_range(recording, selection)
+    return messages_of(part, part.scan(checksum=selection.checksum))
 
 
 def _limit_position(recording: StoredRecording) -> int:

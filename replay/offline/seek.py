@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.segment.term_search import last_term_before
 from aerotape.codecs.raft.record import NO_ASQN, decode_partially
-from aerotape.errors import CodecError, ConfigurationError, JournalError
+from aerotape.errors import CodecError, JournalError
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.reader import RecordingRange
@@ -30,7 +30,7 @@ _BATCH_ROWS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class SeekTarget:
-    """The record to begin at; all records when both are None.
+    """The record to begin at, by one of the two.
 
     Attributes:
         index: begin at the first record with this index or a higher one.
@@ -39,16 +39,6 @@ class SeekTarget:
 
     index: int | None = None
     asqn: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.index is not None and self.asqn is not None:
-            raise ConfigurationError("from_index and from_asqn exclude each other: give one")
-        for name, value in (("from_index", self.index), ("from_asqn", self.asqn)):
-            if value is not None and value < 0:
-                raise ConfigurationError(f"{name} {value} is negative", name)
-
-    def __bool__(self) -> bool:
-        return self.index is not None or self.asqn is not None
 
 
 def seek_position(whole: RecordingRange, target: SeekTarget) -> int:

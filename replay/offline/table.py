@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
@@ -13,19 +11,21 @@ from aerotape.replay.offline.columns.names import (
     COLUMN_TYPES,
     added_names,
     check_columns,
+    known_columns,
     table_columns,
 )
-from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
-from aerotape.replay.offline.reader import RecordingRange, Scan, arrow_batches
+from aerotape.replay.offline.columns.typed import typed_columns
+from aerotape.replay.offline.reader import RecordingRange, Scan, arrow_batches, recording_range
+from aerotape.replay.offline.selection import EVERYTHING, Selection
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from aerotape._native import ChecksumName
+    from aerotape.catalog.directory import StoredRecording
     from aerotape.catalog.location import StorageOptions
-    from aerotape.codecs.payloads import PayloadSchema
-    from aerotape.replay.offline.columns.payloads import Others, TypedColumns
+    from aerotape.replay.offline.columns.payloads import TypedColumns
     from aerotape.replay.offline.directory import ArchiveDirectory
+    from aerotape.replay.offline.read_mode import Mode
 
 
 def _directory_at(archive_dir: str, storage: StorageOptions) -> ArchiveDirectory:
@@ -55,43 +55,36 @@ class TableReader:
 
     def __init__(
         self,
-        columns: Sequence[str] | None = None,
-        checksum: ChecksumName = "none",
-        *,
-        mode: Mode = "FAILFAST",
+        selection: Selection = EVERYTHING,
         payloads: TypedColumns | None = None,
+        *,
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
     ) -> None:
         """Prepare for any number of ranges. Needs pyarrow.
 
         Args:
-            columns: names of columns in output order; those of `table_columns` when None. Other
-                columns are not built. Those of `added_names` are possible too.
-            checksum: the checksum by which frames are verified.
-            mode: treatment of messages with a frame that fails it, and of payloads that do not
-                match their schema.
-            payloads: available typed columns, and the selection of messages.
+            selection: its columns, checksum and mode; columns that it does not have are not built.
+                Without columns those of `table_columns`; those of `added_names` are possible too.
+            payloads: available typed columns, and the selection of messages (`typed_columns`).
             batch_rows: maximum number of messages in a batch.
             batch_bytes: bytes of payload after which a batch ends.
 
         Raises:
-            ConfigurationError: an argument is not valid, or pyarrow is not installed.
+            ConfigurationError: a column is not valid, or pyarrow is not installed.
         """
         try:
             import pyarrow  # noqa: F401
         except ImportError as error:
             raise ConfigurationError(not_installed("pyarrow", "arrow")) from error
-        self._mode = parse_mode(mode)
-        check_mode(self._mode, checksum, decodes=payloads is not None)
-        self._columns = table_columns(self._mode, payloads) if columns is None else columns
-        self._checksum = checksum
+        self._mode = selection.mode
+        self._columns = selection.columns or table_columns(self._mode, payloads)
+        if selection.columns is not None:
+            check_columns(selection.columns, known_columns(payloads))
+        self._checksum = selection.checksum
         self._batch_rows = batch_rows
         self._batch_bytes = batch_bytes
-        added = added_names(payloads)
-        typed = payloads.names if payloads is not None else ()
-        check_columns(self._columns, (*COLUMN_TYPES, *typed, *added))
-        self._added = AddedColumns(self._columns, added, _directory_at)
+        self._added = AddedColumns(self._columns, added_names(payloads), _directory_at)
         if self._added:
             self._columns = self._added.other_columns
         self._typed = None
@@ -132,32 +125,14 @@ class TableReader:
         return scan, pyarrow.RecordBatchReader.from_batches(schema, batches)
 
 
-def payload_columns(
-    schema: PayloadSchema | str | Path | None,
-    template: str | int | None,
-    others: Others,
-    storage: StorageOptions,
-    payload: str | None = None,
-) -> TypedColumns | None:
-    """Return the typed columns of a schema, or of a kind of payload; None without either.
-
-    Raises:
-        ConfigurationError: a template without a schema, a schema with a kind of payload, or as for
-            `PayloadColumns.of`.
-        CodecError: as for `PayloadColumns.of`.
-    """
-    if payload is not None:
-        if schema is not None or template is not None:
-            raise ConfigurationError(
-                f"payload: {payload} has its own schema; leave out schema and template", "payload"
-            )
-        from aerotape.replay.offline.columns.raft import raft_columns
-
-        return raft_columns(payload)
-    if schema is not None:
-        from aerotape.replay.offline.columns.payloads import PayloadColumns
-
-        return PayloadColumns.of(schema, template, others=others, storage=storage)
-    if template is not None:
-        raise ConfigurationError("template: give the schema that defines it, too", "template")
-    return None
+def read_batches(
+    recording: StoredRecording,
+    selection: Selection,
+    *,
+    batch_rows: int = 65_536,
+    batch_bytes: int = 8_388_608,
+) -> pyarrow.RecordBatchReader:
+    """Return the messages of a recording that a selection has, as `Recording.to_batches`."""
+    payloads = typed_columns(selection, recording.storage)
+    table = TableReader(selection, payloads, batch_rows=batch_rows, batch_bytes=batch_bytes)
+    return table.read(recording_range(recording, selection))

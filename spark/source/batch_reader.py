@@ -7,7 +7,7 @@ not imported before that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -57,12 +57,8 @@ class BatchReader(DataSourceReader):
     @without_traceback
     def partitions(self) -> list[InputPartition]:
         """Cut what is recorded now into partitions."""
-        from aerotape.spark.source.planning import (
-            choose_recordings,
-            plan_partitions,
-            plan_ranges,
-            without_damaged,
-        )
+        from aerotape.replay.offline.choosing import choose_recordings, without_damaged
+        from aerotape.spark.source.planning import plan_partitions, plan_ranges
 
         options = self._options
         recordings = without_damaged(choose_recordings(options.open_directory(), options), options)
@@ -89,9 +85,7 @@ def table_batches(
     from aerotape.replay.offline.scan_ahead import scans
     from aerotape.replay.offline.table import TableReader
 
-    table = TableReader(
-        schema.fieldNames(), options.checksum, mode=options.mode, payloads=options.payloads
-    )
+    table = TableReader(replace(options, columns=schema.fieldNames()), options.payloads)
     # Spark compares nullability too, and a user's schema may differ in it.
     # Timestamps are in UTC; later versions of PySpark expect the name of the zone.
     zone: dict[str, Any] = {"timezone": "UTC"}

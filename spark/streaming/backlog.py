@@ -23,8 +23,9 @@ from aerotape.catalog.directory import find_ends, key_name, split_key
 from aerotape.errors import DataLossError, UnknownRecordingError
 from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.replay.offline.boundaries import LastMessage, message_checksum
+from aerotape.replay.offline.choosing import matching, without_damaged
 from aerotape.replay.offline.reader import RecordingRange, range_of, recording_range
-from aerotape.spark.source.planning import matching, without_damaged
+from aerotape.replay.offline.selection import Selection
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class FollowedDirectory:
             if self.options.times.from_ns is not None:
                 begin = max(begin, recording.time_index.position_from(self.options.times.from_ns))
             if self.options.seek is not None:
-                found = recording_range(recording, seek=self.options.seek)
+                found = recording_range(recording, self._seeking())
                 if not found.length and recording.descriptor.is_active:
                     return None  # the record is not recorded yet
                 begin = max(begin, found.from_position)
@@ -183,6 +184,10 @@ class FollowedDirectory:
         else:
             return self._from(recording, position, progress, begins=False, target=target)
         return self._from(recording, begin, progress, begins=True, target=target)
+
+    def _seeking(self) -> Selection:
+        options = self.options
+        return Selection(from_index=options.from_index, from_asqn=options.from_asqn)
 
     def _from(
         self,

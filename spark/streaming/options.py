@@ -6,13 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from aerotape.spark.source.options import (
-    STREAM_NAMES,
-    integer,
-    optional,
-    parse_partition_bytes,
-    parse_word,
-)
+from aerotape.replay.offline.option_text import integer, truth, word
+from aerotape.spark.source.options import STREAM_NAMES, optional, parse_partition_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +41,8 @@ class StreamOptions:
         fail = given.get("failOnDataLoss", "true")
         return cls(
             given=tuple(given),
-            starts_latest=parse_word(start, "startingPosition", ("earliest", "latest")) == "latest",
+            starts_latest=word(start, "startingPosition", ("earliest", "latest")) == "latest",
             max_bytes=optional(given, "maxBytesPerTrigger", parse_partition_bytes),
             max_messages=optional(given, "maxMessagesPerTrigger", partial(integer, least=1)),
-            fail_on_data_loss=parse_word(fail, "failOnDataLoss", ("true", "false")) == "true",
+            fail_on_data_loss=truth(fail, "failOnDataLoss"),
         )

@@ -24,9 +24,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.boundaries import last_message
+from aerotape.replay.offline.selection import refuse
 from aerotape.spark.source.batch_reader import BatchReader, ScanPartition, without_traceback
+from aerotape.spark.source.options import spell
 from aerotape.spark.source.planning import plan_partitions
 from aerotape.spark.streaming.backlog import Backlog, FollowedDirectory
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
@@ -48,13 +49,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             ConfigurationError: an option is not valid for a stream.
         """
-        for name, value in (("toPosition", options.to_position), ("toTime", options.times.to_ns)):
-            if value is not None:
-                raise ConfigurationError(
-                    f"{name}: a stream has no end: this option is for spark.read; filter the "
-                    "column position, or stop the query",
-                    name,
-                )
+        refuse(
+            options,
+            ("to_position", "to_time", "first", "last"),
+            "a stream has no end: this option is for spark.read; filter the column position, or "
+            "stop the query",
+            spell,
+        )
         self._partition_bytes = options.partition_bytes
         self._limits = stream_options
         self._directory = FollowedDirectory(options, stream_options.fail_on_data_loss)

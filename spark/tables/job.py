@@ -9,6 +9,7 @@ A recording that cannot be read to its end is not written at all, and named in t
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -306,9 +307,7 @@ class TableJob:
         read = self._options.read
         return WriteSettings(
             store=self._table.store,
-            columns=self._columns,
-            checksum=read.checksum,
-            mode=read.mode,
+            selection=dataclasses.replace(read, columns=self._columns),
             payloads=read.payloads,
             identities={plan.key: identity_of(plan.recording.descriptor) for plan in plans},
             naming=self._table.naming,

@@ -26,16 +26,13 @@ from aerotape.errors import (
     StorageError,
     UnknownRecordingError,
 )
+from aerotape.replay.offline.choosing import choose_recordings
 from aerotape.replay.offline.columns.added import schema_with
 from aerotape.replay.offline.columns.names import SCOPE_NAMES, added_names
 from aerotape.replay.offline.directory import Recording
-from aerotape.replay.offline.reader import RecordingRange
+from aerotape.replay.offline.reader import RecordingRange, recording_range
 from aerotape.replay.offline.table import table_schema
 from aerotape.spark.source.options import ReadOptions
-from aerotape.spark.source.planning import (
-    choose_recordings,
-    wanted_range,
-)
 from aerotape.spark.tables.converted import Converted, change_since, identity_of, joined, missing
 from aerotape.spark.tables.table import Table
 from aerotape.url_path import UrlPath, is_url, map_at_once
@@ -281,7 +278,7 @@ class Planner:
 
     def _decide(self, recording: Recording, converted: Converted | None) -> RecordingPlan:
         options = self._options
-        whole = wanted_range(recording, options.read)
+        whole = recording_range(recording, options.read)
         everything = (whole,) if whole.length else ()
         if converted is None:
             action = Action.CONVERT if everything else Action.NOTHING

@@ -33,10 +33,9 @@ from aerotape.spark.tables.output import OutputStore
 if TYPE_CHECKING:
     import pyarrow
 
-    from aerotape._native import ChecksumName
     from aerotape.replay.offline.columns.payloads import TypedColumns
-    from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.scan_ahead import Scanned
+    from aerotape.replay.offline.selection import Selection
 
 _ROW_GROUP_ROWS: Final = 1 << 20
 ROW_GROUP_BYTES: Final = 64 << 20
@@ -102,9 +101,7 @@ class WriteSettings:
 
     Attributes:
         store: the table's folder.
-        columns: names of the columns.
-        checksum: the checksum by which frames are verified.
-        mode: treatment of damaged frames and of malformed payloads.
+        selection: its columns, checksum and mode.
         payloads: typed columns, if any.
         identities: `Converted.identity` of each recording, for the files' metadata.
         naming: how files are named.
@@ -112,9 +109,7 @@ class WriteSettings:
     """
 
     store: OutputStore
-    columns: tuple[str, ...]
-    checksum: ChecksumName
-    mode: Mode
+    selection: Selection
     payloads: TypedColumns | None
     identities: dict[int, int]
     naming: Naming
@@ -213,10 +208,8 @@ def _files(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 def _write(pieces: Sequence[Piece], settings: WriteSettings) -> TaskOutcome:
     reader = TableReader(
-        settings.columns,
-        settings.checksum,
-        mode=settings.mode,
-        payloads=settings.payloads,
+        settings.selection,
+        settings.payloads,
         batch_rows=_ROW_GROUP_ROWS,
         batch_bytes=ROW_GROUP_BYTES,
     )

@@ -84,21 +84,6 @@ def count(text: str) -> int:
     return integer(text, 0, (1 << 31) - 1)
 
 
-def template(text: str) -> str | int:
-    """Parse the name or the id of a message of an SBE schema."""
-    return int(text) if text.isdecimal() else text
-
-
-def add_types(parser: argparse.ArgumentParser) -> None:
-    """Add --types, of an SBE schema."""
-    parser.add_argument(
-        "--types",
-        choices=("semantic", "wire"),
-        help="semantic (the default): decimals, timestamps and dates where the schema has them; "
-        "wire: the numbers that they are in the payload",
-    )
-
-
 def ascii_text(text: str) -> str:
     """Check the text of an ASCII field of the control protocol."""
     if not text.isascii():

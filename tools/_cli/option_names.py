@@ -20,12 +20,10 @@ _OPTIONS: Final = {
     'driver="external"': "`--driver external`",
     "force": "--force",
     "from_": "--from",
-    "from_position": "--from-position",
     "start_timeout_ns": "--wait",
     "store=…": "--store",
     "stores": "--store",
     "subscription_id": "--print or --out",
-    "to_position": "--to-position",
 }
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from aerotape.tools._cli.arguments import count, identity
-from aerotape.tools._cli.times import add_time_options, note_time_index, time_range
+from aerotape.tools._cli.arguments import count
+from aerotape.tools._cli.selecting import POSITIONS, TIMES, add_selection_options, selected
+from aerotape.tools._cli.times import note_time_index
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
     from aerotape.replay.statistics.model import RecordingStatistics
+
+_RANGE: Final = (*POSITIONS, *TIMES)
 
 
 def add_statistics_options(parser: argparse.ArgumentParser) -> None:
@@ -22,9 +25,7 @@ def add_statistics_options(parser: argparse.ArgumentParser) -> None:
         help="the horizontal axis (default: time if the recording has a time index)",
     )
     parser.add_argument("--bins", type=count, metavar="N", help="the number of bins")
-    parser.add_argument("--from-position", type=identity, metavar="P", help="the first position")
-    parser.add_argument("--to-position", type=identity, metavar="P", help="the end position")
-    add_time_options(parser)
+    add_selection_options(parser, _RANGE)
 
 
 def compute_statistics(
@@ -45,7 +46,7 @@ def compute_statistics(
     from aerotape.replay.offline.reader import recording_range
     from aerotape.replay.statistics.compute import PICTURE_BINS, picture_statistics
 
-    times = time_range(args)
-    note_time_index(recording, times)
-    part = recording_range(recording, args.from_position, args.to_position, times)
+    selection = selected(args, _RANGE)
+    note_time_index(recording, selection.times)
+    part = recording_range(recording, selection)
     return picture_statistics(recording, part, args.over, bins, most_bins or PICTURE_BINS, progress)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import logging
-import re
 import signal
 import sys
 import threading
@@ -16,16 +14,16 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.directory import key_name
-from aerotape.catalog.location import parse_location
+from aerotape.catalog.location import StorageOptions, parse_location
 from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.selection import OPTIONS
 from aerotape.spark.source import options as parse
-from aerotape.tools._cli.arguments import duration_s, int32, option
+from aerotape.tools._cli.arguments import duration_s, option
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.output import ABSENT, Absent, Progress, as_row, emit, emit_line, note
-from aerotape.tools._cli.times import add_time_options, time_range
+from aerotape.tools._cli.selecting import add_selection_options, selected
 
 if TYPE_CHECKING:
-    from aerotape.catalog.location import StorageOptions
     from aerotape.replay.offline.directory import Recording
     from aerotape.spark.tables.job import ImportedReport, JobReport, RecordingReport
     from aerotape.spark.tables.plan import JobOptions
@@ -35,47 +33,8 @@ _UP_TO_DATE: Final = "up to date"
 _WATCH_S: Final = 10.0
 _WATCH_MIN_BYTES: Final = 16 << 20
 _MAX_DELAY_S: Final = 300.0
-# The options of the data source that commands have too, each with its metavar and its help.
-_READING: Final = {
-    "recordingIds": ("ID[,ID...]", "only these recordings"),
-    "scopeIds": (
-        "N[,N...]|all",
-        "recordings of these scopes, imported ones too, with the columns scope_id and "
-        "qualified_name (default: the archive's own, without these columns)",
-    ),
-    "channel": ("FRAGMENT", "only recordings whose original channel contains this"),
-    "fromPosition": ("P", "leave out messages that begin before P"),
-    "toPosition": ("P", "leave out messages that begin at P or later"),
-    "checksum": (
-        "{none,crc-32,crc-32c}",
-        "verify each frame against the checksum it was recorded with",
-    ),
-    "mode": (
-        "MODE",
-        "handling of damaged messages and malformed payloads: FAILFAST (the default), "
-        "DROPMALFORMED or PERMISSIVE, as in the data source",
-    ),
-    "schema": (
-        "SCHEMA",
-        "an SBE schema, XML or .sbeir: the payloads' fields become columns",
-    ),
-    "template": (
-        "TEMPLATE",
-        "name or id of the one message of the schema to convert (default: all)",
-    ),
-    "others": ("OTHERS", "messages of other templates: drop (the default) or null"),
-    "types": (
-        "TYPES",
-        "semantic (the default): decimals, timestamps and dates where the schema has them; wire: "
-        "the numbers that they are in the payload",
-    ),
-    "enums": ("ENUMS", "columns of enums: name (the default) or number"),
-    "sets": ("SETS", "columns of sets: struct (the default) or number"),
-    "partitionBytes": (
-        "N[k|m|g]",
-        "bytes of recording per task and file, at least a term of it (default: 128m)",
-    ),
-}
+_SELECTING: Final = tuple(name for name in OPTIONS if name not in ("columns", "last"))
+"""All but those that a table that grows cannot have: its columns and rows stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,12 +117,14 @@ def configure(parser: argparse.ArgumentParser, out: str, about_out: str) -> None
     parser.add_argument("out", metavar=out, help=about_out)
     # Arguments of commands whose table can replace rows.
     parser.set_defaults(overwrite=False, if_changed="refuse", effective_bytes=0)
-    for name, (metavar, about) in _READING.items():
-        parser.add_argument(_flag(name), dest=name, metavar=metavar, help=about)
+    add_selection_options(parser, _SELECTING)
     parser.add_argument(
-        "--stream-id", type=int32, metavar="ID", help="only recordings of this stream"
+        "--partition-bytes",
+        type=option(parse.parse_partition_bytes, "--partition-bytes"),
+        metavar="N[k|m|g]",
+        default=parse.DEFAULT_PARTITION_BYTES,
+        help="bytes of recording per task and file, at least a term of it (default: 128m)",
     )
-    add_time_options(parser)
     parser.add_argument(
         "--by-date",
         action="store_true",
@@ -203,11 +164,6 @@ def configure(parser: argparse.ArgumentParser, out: str, about_out: str) -> None
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be converted, and change nothing"
     )
-
-
-def _flag(name: str) -> str:
-    """Return the command's option for an option of the data source."""
-    return "--" + re.sub("([A-Z])", r"-\1", name).lower()
 
 
 def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table]) -> int:
@@ -291,23 +247,18 @@ def _job_options(args: argparse.Namespace) -> JobOptions:
 
 
 def _read_options(args: argparse.Namespace) -> parse.ReadOptions:
-    given = {name: getattr(args, name) for name in _READING}
-    given |= {"path": str(args.archive_dir)}
-    if args.stream_id is not None:
-        given["streamId"] = str(args.stream_id)
+    storage = {}
     for text in args.storage:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise ConfigurationError("--storage: expected NAME=VALUE", "--storage")
-        given[parse.STORAGE_PREFIX + name] = value
-    try:
-        read = parse.ReadOptions.parse({k: v for k, v in given.items() if v is not None})
-    except ConfigurationError as error:
-        # It names options of the data source, some of which are words.
-        names = "|".join(name if name != name.lower() else rf"\A{name}" for name in _READING)
-        text = re.sub(rf"({names})\b", lambda match: _flag(match[0]), str(error))
-        raise ConfigurationError(text, _flag(error.name)) from error
-    return dataclasses.replace(read, times=time_range(args))
+        storage[name] = value
+    return parse.ReadOptions.of_selection(
+        selected(args, _SELECTING),
+        str(args.archive_dir),
+        StorageOptions.of(storage),
+        args.partition_bytes,
+    )
 
 
 def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int:
@@ -414,7 +365,7 @@ def _print(report: JobReport, args: argparse.Namespace) -> None:
         )
         return
     shown = ["recording_id", "messages", "recording_bytes", "result"]
-    if args.scopeIds is not None:
+    if args.scope_ids is not None:
         shown.insert(1, "qualified_name")
     _print_rows([{name: row.get(name) for name in shown} for row in rows], "result", args)
     if rows:

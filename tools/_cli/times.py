@@ -1,12 +1,10 @@
-"""Wall-clock times: the options that select by them, and timestamps to show."""
+"""Wall-clock times: what they select, and timestamps to show."""
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from aerotape.times import TimeRange, datetime_of_ms, parse_time
-from aerotape.tools._cli.arguments import option
+from aerotape.times import TimeRange, datetime_of_ms
 from aerotape.tools._cli.output import note
 
 if TYPE_CHECKING:
@@ -17,29 +15,6 @@ def time_text(timestamp_ms: int) -> str:
     """Return milliseconds since 1970 as a time in whole seconds; the number if it is not a time."""
     time = datetime_of_ms(timestamp_ms)
     return f"{timestamp_ms} ms" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"
-
-
-def add_time_options(parser: argparse.ArgumentParser) -> None:
-    """Add --from-time, also as --since, and --to-time."""
-    parser.add_argument(
-        "--from-time",
-        "--since",
-        type=option(parse_time, "--from-time"),
-        metavar="TIME",
-        help="leave out what was certainly recorded before TIME: ISO 8601 with a zone, a number "
-        "with a unit such as 1772357400000ms, 10m, 2h or 3d ago, or today (UTC)",
-    )
-    parser.add_argument(
-        "--to-time",
-        type=option(parse_time, "--to-time"),
-        metavar="TIME",
-        help="leave out what was certainly recorded at TIME or later",
-    )
-
-
-def time_range(args: argparse.Namespace) -> TimeRange:
-    """Return the range given by the options of `add_time_options` (ConfigurationError)."""
-    return TimeRange(args.from_time, args.to_time)
 
 
 def positions(recording: Recording, times: TimeRange) -> tuple[int, int]:

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed, utf8_text
-from aerotape.tools._cli.arguments import add_types, template
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.output import Json, emit_line, note, refuse_terminal
+from aerotape.tools._cli.selecting import OF_SCHEMAS, add_selection_options
 
 if TYPE_CHECKING:
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.message import Message
+    from aerotape.replay.offline.selection import Selection
 
 _STDOUT: Final = 1
 
@@ -68,7 +69,7 @@ class ReceivedMessage(MessageRow):
 
 
 def add_printing_options(parser: argparse.ArgumentParser) -> None:
-    """Add --format, --schema, --template and --types."""
+    """Add --format and those of schemas."""
     parser.add_argument(
         "--format",
         choices=("text", "hex", "json", "raw", "length"),
@@ -77,19 +78,11 @@ def add_printing_options(parser: argparse.ArgumentParser) -> None:
         "length: each payload after its length, 4 bytes little-endian. With --json, the payload "
         "in a row has this format (default: hex)",
     )
-    parser.add_argument(
-        "--schema",
-        metavar="FILE",
-        help="an SBE schema, XML or .sbeir: print the payloads' fields as JSON, without messages "
-        "of other schemas and templates",
+    add_selection_options(
+        parser,
+        OF_SCHEMAS,
+        {"schema": " and printed as JSON, without messages of other schemas and templates"},
     )
-    parser.add_argument(
-        "--template",
-        metavar="TEMPLATE",
-        type=template,
-        help="name or id of the one message of the schema to print (default: all)",
-    )
-    add_types(parser)
 
 
 class Printer:
@@ -100,8 +93,8 @@ class Printer:
             the schema.
     """
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        """Check the options, and read the schema.
+    def __init__(self, args: argparse.Namespace, selection: Selection) -> None:
+        """Check the options, and read the schema of the selection.
 
         Raises:
             ConfigurationError: the options contradict each other, the terminal would receive bytes
@@ -121,7 +114,7 @@ class Printer:
             raise ConfigurationError(
                 f"--schema prints JSON: leave out --format {args.format}", "--format"
             )
-        self._schema = payload_schema(args)
+        self._schema = payload_schema(selection)
         self._escaped: Counter[str] = Counter()
 
     def print(self, message: Message, received_timestamp_ms: int | None = None) -> bool:
@@ -189,23 +182,26 @@ def flush() -> None:
         raise BrokenPipeError
 
 
-def payload_schema(args: argparse.Namespace) -> PayloadSchema | None:
-    """Read the schema of --schema, with --template and --types; None without it.
+def payload_schema(selection: Selection) -> PayloadSchema | None:
+    """Read the schema of a selection; None without one.
 
     Raises:
-        ConfigurationError: an option needs --schema, or it cannot be read.
+        ConfigurationError: it cannot be read.
         CodecError: it is not a schema, or has no such template.
     """
-    if args.schema is None:
-        for option in ("template", "types"):
-            if getattr(args, option) is not None:
-                raise ConfigurationError(f"--{option} is of a schema: give --schema", f"--{option}")
+    if selection.schema is None:
         return None
     from aerotape.codecs.payloads import PayloadSchema
 
     if importlib.util.find_spec("pyarrow") is None:
         raise ConfigurationError(not_installed("pyarrow", "arrow"), "--schema")
-    return PayloadSchema.from_file(args.schema, args.template, types=args.types or "semantic")
+    return PayloadSchema.from_file(
+        str(selection.schema),
+        selection.template,
+        types=selection.types,
+        enums=selection.enums,
+        sets=selection.sets,
+    )
 
 
 def decoded(

@@ -1,9 +1,11 @@
 """Print the messages of a recording, from the files of an archive directory.
 
-Needs no archive; it may be running. Where a file is missing or damaged, the messages up to there
-are printed, and the exit code is 3. A message belongs to the position where it begins.
+Needs no archive; it may be running. Without its directory, `aerotape replay` prints what the
+archive replays; `aerotape subscribe` prints a stream that is published now. Where a file is missing
+or damaged, the messages up to there are printed, and the exit code is 3. A message belongs to the
+position where it begins.
 
-    aerotape cat /var/lib/aeron-archive 7 --limit 10
+    aerotape cat /var/lib/aeron-archive 7 --first 10
     aerotape cat s3://bucket/archive 7 --schema orders.xml --template NewOrder
     aerotape cat /var/lib/aeron-archive 7 --last 50 --follow
     aerotape cat /var/lib/aeron-archive 7 --since 10m --json
@@ -15,19 +17,26 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import parse_location
 from aerotape.errors import SegmentError
-from aerotape.times import TimeRange
-from aerotape.tools._cli.arguments import add_recording_id, count, identity
+from aerotape.tools._cli.arguments import add_recording_id, count
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import note
-from aerotape.tools._cli.times import add_time_options, note_time_index, time_range
+from aerotape.tools._cli.selecting import (
+    OF_MESSAGES,
+    OF_SCHEMAS,
+    add_selection_options,
+    selected,
+)
+from aerotape.tools._cli.times import note_time_index
 from aerotape.tools.messages._printing import MessageRow, Printer, add_printing_options, flush
 
 if TYPE_CHECKING:
     from aerotape.message import Message
+    from aerotape.replay.offline.selection import Selection
 
 _POLL_S: Final = 0.2
 
@@ -44,15 +53,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the archive directory, or the URL of a copy",
     )
     add_recording_id(parser)
-    parser.add_argument("--from-position", type=identity, metavar="P", help="the first position")
-    parser.add_argument("--to-position", type=identity, metavar="P", help="the end position")
-    add_time_options(parser)
-    parser.add_argument(
-        "--last",
-        type=count,
-        metavar="N",
-        help="only the newest messages of these, so many, of all templates; with --follow, 0 for "
-        "only those to come",
+    add_selection_options(
+        parser, OF_MESSAGES, {"last": "; with --follow, 0 for only those to come"}
     )
     parser.add_argument(
         "--limit", type=count, metavar="N", help="end after this number of printed messages"
@@ -62,20 +64,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="continue with messages as they are recorded, until the recording stops",
     )
-    parser.add_argument(
-        "--checksum",
-        choices=("none", "crc-32", "crc-32c"),
-        default="none",
-        help="verify each frame against the checksum it was recorded with",
-    )
     add_printing_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the messages; damage ends the output."""
-    printer = Printer(args)
+    selection = selected(args, (*OF_MESSAGES, *OF_SCHEMAS))
+    printer = Printer(args, selection)
     printed = 0
-    messages = _messages(args)
+    messages = _messages(args, selection)
     try:
         while args.limit is None or printed < args.limit:
             message = next(messages, None)
@@ -91,37 +88,39 @@ def run(args: argparse.Namespace) -> int:
     return printer.exit_code
 
 
-def _messages(args: argparse.Namespace) -> Iterator[Message]:
+def _messages(args: argparse.Namespace, selection: Selection) -> Iterator[Message]:
     from aerotape.replay.offline.directory import open_directory
+    from aerotape.replay.offline.reader import selected_messages
 
-    position, times, last = args.from_position, time_range(args), args.last
-    is_first = True
+    is_shown = selection.last != 0
+    if not is_shown:
+        selection = replace(selection, last=1)  # the place from which messages are followed
+    left, is_first = selection.first, True
     while True:
         # Opened again to see it grow.
         recording = open_directory(args.archive_dir).recording(args.recording_id)
         if is_first:
-            note_time_index(recording, times)
-        messages = recording.messages(
-            position,
-            args.to_position,
-            args.checksum,
-            from_time=times.from_ns,
-            to_time=times.to_ns,
-            last=last or (1 if last == 0 else None),
-        )
-        for message in messages:
-            if last != 0:
+            note_time_index(recording, selection.times)
+        position = None
+        for message in selected_messages(recording, selection):
+            if is_shown:
                 yield message
             position = message.end_position
+            left = None if left is None else left - 1
+        end, times = selection.to_position, selection.times
         is_complete = (
-            not recording.descriptor.is_active
-            or (args.to_position is not None and recording.recorded_position >= args.to_position)
+            left == 0
+            or not recording.descriptor.is_active
+            or (end is not None and recording.recorded_position >= end)
             or (times.to_ns is not None and time.time_ns() >= times.to_ns)
         )
         if is_complete or not args.follow:
             return
-        last, is_first = None, False
+        is_first, is_shown = False, True
+        selection = replace(selection, last=None, first=left)
         if position is not None:
-            times = TimeRange(None, times.to_ns)
+            selection = replace(
+                selection, from_position=position, from_time=None, from_index=None, from_asqn=None
+            )
         flush()
         time.sleep(_POLL_S)

@@ -23,7 +23,8 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 
 from aerotape.errors import AerotapeError, CodecError, ConfigurationError
-from aerotape.tools._cli.arguments import add_stream, count, duration_ns, template
+from aerotape.replay.offline import option_text
+from aerotape.tools._cli.arguments import add_stream, count, duration_ns, option
 from aerotape.tools._cli.connection import add_driver_option, driver_directory
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.output import emit
@@ -86,7 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--template",
         metavar="TEMPLATE",
-        type=template,
+        type=option(option_text.template, "--template"),
         help="for --schema: name or id of the message to encode",
     )
     parser.add_argument(

@@ -28,9 +28,9 @@ from aerotape.catalog.location import parse_location
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import not_installed
 from aerotape.replay.offline.columns.names import ADDED_TYPES
-from aerotape.tools._cli.arguments import add_types, template
 from aerotape.tools._cli.escaping import data_stream
 from aerotape.tools._cli.output import emit_table, nested_text, note
+from aerotape.tools._cli.selecting import OF_MESSAGES, OF_SCHEMAS, add_selection_options, selected
 from aerotape.tools.messages import _sql_values as values
 from aerotape.tools.messages._printing import payload_schema
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
-    from aerotape._native import ChecksumName
-    from aerotape.codecs.payloads import PayloadSchema
     from aerotape.replay.offline.directory import ArchiveDirectory, Recording
+    from aerotape.replay.offline.selection import Selection
 
 _SHOWN: Final = 1000
 _BATCH_ROWS: Final = 10_000
+_SELECTING: Final = (*OF_MESSAGES, *OF_SCHEMAS, "others", "payload", "mode")
 # SQL reads and writes no file. Without a directory for temporary files there is none: DuckDB
 # allows SQL to use the files there whatever else is disabled.
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
@@ -72,22 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("query", metavar="SQL", help="one statement")
     parser.add_argument("--csv", action="store_true", help="print comma-separated values")
-    parser.add_argument(
-        "--schema", metavar="FILE", help="an SBE schema, XML or .sbeir, of the payloads"
-    )
-    parser.add_argument(
-        "--template",
-        metavar="TEMPLATE",
-        type=template,
-        help="name or id of the message whose fields are columns (default: a column for each)",
-    )
-    add_types(parser)
-    parser.add_argument(
-        "--checksum",
-        choices=("none", "crc-32", "crc-32c"),
-        default="none",
-        help="verify each frame against the checksum it was recorded with",
-    )
+    add_selection_options(parser, _SELECTING)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -123,9 +108,11 @@ class _Tables:
 
         self.failure: AerotapeError | None = None
         self._database = database
-        self._args = args
         self._directory = open_directory(args.archive_dir)
-        self._schema = payload_schema(args)
+        selection = selected(args, _SELECTING)
+        if (schema := payload_schema(selection)) is not None:
+            selection = selection.with_schema(schema)
+        self._selection = selection
         self._recordings: dict[int, Recording] = {}
         self._added: tuple[str, ...] = ()
         database.register("recordings", _recordings(self._directory))
@@ -180,9 +167,7 @@ class _Tables:
     def _register(self, recording_id: int) -> None:
         recording = self._recordings.get(recording_id) or self._directory.recording(recording_id)
         self._recordings[recording_id] = recording
-        messages = _Messages(
-            recording, self._args.checksum, self._schema, self._added, self._fail
-        )
+        messages = _Messages(recording, self._selection, self._added, self._fail)
         self._database.register(f"{_TABLE}{recording_id}", messages)
 
     def _fail(self, failure: AerotapeError) -> None:
@@ -209,23 +194,21 @@ class _Messages:
     def __init__(
         self,
         recording: Recording,
-        checksum: ChecksumName,
-        schema: PayloadSchema | None,
+        selection: Selection,
         added: tuple[str, ...],
         on_failure: Callable[[AerotapeError], None],
     ) -> None:
         self._recording = recording
-        self._checksum = checksum
-        self._schema = schema
+        self._selection = selection
         self._on_failure = on_failure
-        self._columns: list[str] | None = None
         own = self._reader().schema.names  # errors of the schema are reported now
-        self._columns = [*own, *(name for name in added if name not in own)]
+        columns = [*own, *(name for name in added if name not in own)]
+        self._selection = dataclasses.replace(selection, columns=columns)
 
     def _reader(self) -> pyarrow.RecordBatchReader:
-        return self._recording.to_batches(
-            checksum=self._checksum, columns=self._columns, schema=self._schema
-        )
+        from aerotape.replay.offline.table import read_batches
+
+        return read_batches(self._recording, self._selection)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         import pyarrow

@@ -1,6 +1,7 @@
 """Print the messages of a channel and stream.
 
 Messages are printed as they are received, until Ctrl-C, --count messages or the end of --time.
+For what is recorded see `aerotape cat`, which reads files, and `aerotape replay`.
 
     aerotape subscribe aeron:ipc 1001
     aerotape subscribe 'aeron:udp?endpoint=HOST:4000' 1001 --count 10 --time 30s --json
@@ -23,6 +24,7 @@ from aerotape.errors import AeronTimeoutError, AerotapeError, ClosedError, Confi
 from aerotape.tools._cli.arguments import add_stream, count, duration_ns, identity
 from aerotape.tools._cli.connection import add_connection_options, connect, driver_directory
 from aerotape.tools._cli.output import note
+from aerotape.tools._cli.selecting import OF_SCHEMAS, selected
 from aerotape.tools.messages._printing import Printer, ReceivedMessage, add_printing_options, flush
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     """Print messages until interrupted."""
     if args.recording is not None and not args.from_start:
         raise ConfigurationError("--recording requires --from-start", "--recording")
-    printer = Printer(args)
+    printer = Printer(args, selected(args, OF_SCHEMAS))
     with _opened(args) as subscription:
         try:
             _print(subscription, printer, args)

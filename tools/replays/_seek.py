@@ -11,37 +11,12 @@ from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
-from aerotape.tools._cli.arguments import identity
+from aerotape.replay.offline.selection import Selection
 
 if TYPE_CHECKING:
     from aerotape.clients import ArchiveClient
     from aerotape.replay.offline.directory import Recording
     from aerotape.replay.offline.seek import Messages, SeekTarget
-
-
-def add_seek_options(group: argparse._ActionsContainer) -> None:
-    """Add --from-index and --from-asqn."""
-    group.add_argument(
-        "--from-index",
-        metavar="N",
-        type=identity,
-        help="begin at this index of a raft journal",
-    )
-    group.add_argument(
-        "--from-asqn",
-        metavar="N",
-        type=identity,
-        help="begin at the record of a raft journal with the highest asqn up to N",
-    )
-
-
-def seek_target(args: argparse.Namespace) -> SeekTarget | None:
-    """Return the record given by the options of `add_seek_options`, None without them."""
-    if args.from_index is None and args.from_asqn is None:
-        return None
-    from aerotape.replay.offline.seek import SeekTarget
-
-    return SeekTarget(args.from_index, args.from_asqn)
 
 
 def own_recording(client: ArchiveClient, args: argparse.Namespace) -> Recording:
@@ -69,7 +44,9 @@ def own_recording(client: ArchiveClient, args: argparse.Namespace) -> Recording:
     return recording
 
 
-def find_position(client: ArchiveClient, args: argparse.Namespace, target: SeekTarget) -> int:
+def find_position(
+    client: ArchiveClient, args: argparse.Namespace, target: SeekTarget
+) -> int:
     """Return the position of the record to begin at.
 
     Raises:
@@ -79,7 +56,8 @@ def find_position(client: ArchiveClient, args: argparse.Namespace, target: SeekT
     if args.archive_dir is not None:
         from aerotape.replay.offline.reader import recording_range
 
-        part = recording_range(own_recording(client, args), seek=target)
+        sought = Selection(from_index=target.index, from_asqn=target.asqn)
+        part = recording_range(own_recording(client, args), sought)
         found = part.from_position if part.length else None
     else:
         found = _search(client, args.recording_id, target)

@@ -2,7 +2,8 @@
 
 Without --to, this command receives the messages and prints their number and positions. A live
 recording is followed until it stops, unless --no-follow is given. With --to, the archive replays
-to the channel and the command returns at once.
+to the channel and the command returns at once. With the archive's directory, `aerotape cat` prints
+messages without the archive; `aerotape subscribe` prints a stream that is published now.
 """
 
 from __future__ import annotations
@@ -27,14 +28,10 @@ from aerotape.tools._cli.arguments import (
 )
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import Progress, emit, emit_line, note, refuse_terminal
-from aerotape.tools._cli.times import add_time_options, positions, time_range
+from aerotape.tools._cli.selecting import SEEKING, TIMES, add_selection_options, selected
+from aerotape.tools._cli.times import positions
 from aerotape.tools.messages._printing import MessageRow, message_row
-from aerotape.tools.replays._seek import (
-    add_seek_options,
-    find_position,
-    own_recording,
-    seek_target,
-)
+from aerotape.tools.replays._seek import find_position, own_recording
 
 if TYPE_CHECKING:
     from aerotape.clients import ArchiveClient
@@ -93,11 +90,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int64,
         help="the start position, bytes (default: the recording's start)",
     )
-    add_seek_options(begin)
+    add_selection_options(begin, SEEKING)
     parser.add_argument(
         "--length", metavar="N", type=int64, help="the length, bytes (default: to the end)"
     )
-    add_time_options(parser)
+    add_selection_options(parser, TIMES)
     parser.add_argument(
         "--archive-dir",
         metavar="DIR",
@@ -149,7 +146,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigurationError("--framing requires --out", "--framing")
     if args.force and args.out is None:
         raise ConfigurationError("--force requires --out", "--force")
-    times, target = time_range(args), seek_target(args)
+    selection = selected(args, (*TIMES, *SEEKING))
+    times, target = selection.times, selection.seek
     if times and args.archive_dir is None:
         raise ConfigurationError(
             "--from-time and --to-time require --archive-dir: the time index is only in the "

@@ -58,10 +58,14 @@ def added_names(payloads: TypedColumns | None = None) -> tuple[str, ...]:
     return tuple(name for name in ADDED_TYPES if name not in typed)
 
 
+def known_columns(payloads: TypedColumns | None = None) -> tuple[str, ...]:
+    """Return the names of all columns that a table with these typed columns can have."""
+    typed = payloads.names if payloads is not None else ()
+    return (*COLUMN_TYPES, *typed, *added_names(payloads))
+
+
 def check_columns(columns: Sequence[str], known: Sequence[str], name: str = "columns") -> None:
     """Raise ConfigurationError for unknown or duplicate columns, or an empty list."""
-    if isinstance(columns, str):
-        raise ConfigurationError(f"{name}: {columns!r} is not a list of names", name)
     for column in columns:
         if column not in known:
             close = get_close_matches(column, known, 1)

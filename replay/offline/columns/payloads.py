@@ -30,14 +30,9 @@ from aerotape.errors import CodecError, ConfigurationError
 if TYPE_CHECKING:
     import pyarrow
 
-    from aerotape.codecs.payload_plan import EnumColumns, SetColumns, Target, Types
+    from aerotape.codecs.payload_plan import Target
     from aerotape.replay.offline.read_mode import Mode
-
-Others = Literal["drop", "null"]
-"""Treatment of messages of other templates and schemas: ``drop`` leaves them out, ``null`` returns
-rows whose typed columns are null."""
-
-OTHERS: Final[tuple[Others, ...]] = ("drop", "null")
+    from aerotape.replay.offline.selection import Others, Selection
 
 _MALFORMED: Final[Mapping[Mode, Literal["fail", "drop", "null"]]] = {
     "FAILFAST": "fail",
@@ -94,58 +89,43 @@ class PayloadColumns:
     @classmethod
     def of(
         cls,
+        selection: Selection,
         schema: PayloadSchema | str | Path,
-        template: str | int | None = None,
         *,
-        others: Others = "drop",
-        types: Types = "semantic",
-        enums: EnumColumns = "name",
-        sets: SetColumns = "struct",
         target: Target = "arrow",
         storage: StorageOptions = NO_OPTIONS,
     ) -> PayloadColumns:
         """Build the columns from a schema.
 
         Args:
-            schema: path or URL of the file, XML or `.sbeir`; or a schema that was read already.
-            template: name or id of the message whose fields are the columns. When None every
+            selection: its template, others, types, enums and sets. Without a template every
                 message of the schema is a struct column, and the column `template` has its name.
-            others: see the class.
-            types: as for `PayloadSchema.from_schema`, and so are `enums`, `sets` and `target`.
-            enums: of a schema that was read already all these are ignored.
-            sets: see `types`.
-            target: see `types`.
+            schema: path or URL of the file, XML or `.sbeir`; or a schema that was read already.
+            target: whose types the columns have, of a schema that was not read already.
             storage: options of the remote storage of a URL.
 
         Raises:
             CodecError: the file is not an SBE schema, or has no such template.
-            ConfigurationError: the file cannot be read, or the arguments contradict each other.
+            ConfigurationError: the file cannot be read, or the schema has an error column.
             StorageError: the remote storage cannot be reached, or refuses access.
         """
-        if others not in OTHERS:
-            raise ConfigurationError(
-                f"others: {others!r} is not one of drop, null: leave out messages of other "
-                "templates, or return them as rows of nulls",
-                "others",
-            )
         if not isinstance(schema, PayloadSchema):
-            read = load_schema(schema, storage=storage)
             columns = PayloadSchema.from_schema(
-                read, template, types=types, enums=enums, sets=sets, target=target
+                load_schema(schema, storage=storage),
+                selection.template,
+                types=selection.types,
+                enums=selection.enums,
+                sets=selection.sets,
+                target=target,
             )
-            return cls(columns, others)
-        if template is not None:
-            raise ConfigurationError(
-                "template: the schema was read already; select the template when reading it",
-                "template",
-            )
+            return cls(columns, selection.others)
         if schema.error_column is not None:
             raise ConfigurationError(
                 "schema: a table reports malformed payloads in the column `_corrupt`, in mode "
                 "PERMISSIVE; read the schema without error_column",
                 "schema",
             )
-        return cls(schema, others)
+        return cls(schema, selection.others)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from aerotape.replay.offline.columns.payloads import Others
+    from aerotape.replay.offline.selection import Others
 
 RAFT_JOURNAL: Final = "raft-journal"
 """The value of the option and argument `payload` that selects these columns."""

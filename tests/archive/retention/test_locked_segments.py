@@ -16,6 +16,7 @@ from aerotape.archive.retention.policy import Limit, RetentionPolicy, RetentionR
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
 from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.replay.offline.reader import Scan, recording_range
+from aerotape.replay.offline.selection import Selection
 
 NOW_NS = 1_700_000_000 * 10**9
 WEEK = RetentionPolicy((RetentionRule("week", max_age=Limit(7 * 86_400 * 10**9, "7d")),))
@@ -35,7 +36,7 @@ def plan_of(directory: Path, policy: RetentionPolicy) -> RetentionPlan:
 
 def begin(recording: Recording, from_position: int = 0) -> Scan:
     """Read only the first message."""
-    scan = recording_range(recording, from_position).scan(batch_rows=1)
+    scan = recording_range(recording, Selection(from_position=from_position)).scan(batch_rows=1)
     messages = scan.next_messages()
     assert messages is not None
     assert messages[0][0] == from_position

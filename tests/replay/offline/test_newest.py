@@ -14,7 +14,7 @@ from support.builders.segment_builder import BEGIN, END, HEADER, SegmentBuilder
 
 from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.errors import ConfigurationError, SegmentError
+from aerotape.errors import SegmentError
 from aerotape.replay.offline import newest
 from aerotape.replay.offline.directory import Recording, open_directory
 
@@ -137,12 +137,6 @@ def test_damage_is_reported_if_it_is_among_them(archive_dir: Path) -> None:
     assert positions(recording, last=3) == [each.position for each in builder.messages[-3:]]
     with pytest.raises(SegmentError):
         positions(recording, last=50)
-
-
-def test_a_negative_number_is_refused(archive_dir: Path) -> None:
-    add_recording(archive_dir, fill(SegmentBuilder(), 3))
-    with pytest.raises(ConfigurationError, match="last -1 is negative"):
-        open_directory(archive_dir).recording(0).messages(last=-1)
 
 
 def test_of_100_gigabytes_less_than_a_megabyte_is_read(

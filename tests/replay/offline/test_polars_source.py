@@ -190,5 +190,5 @@ def test_typed_columns_are_those_of_the_schema(tmp_path: Path) -> None:
 
 def test_bad_arguments_are_refused_before_a_query(archive_dir: Path) -> None:
     """A template without a schema and a mode without a checksum are refused."""
-    with pytest.raises(ConfigurationError, match="give the schema that defines it"):
+    with pytest.raises(ConfigurationError, match="template is of a schema: give schema too"):
         scan_polars(archive_dir, template="Order")

@@ -14,7 +14,7 @@ from support.journals.raft_recording import BuiltRecord, record_into, records
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs.raft.record import encode_record
-from aerotape.errors import CodecError, ConfigurationError
+from aerotape.errors import CodecError
 from aerotape.replay.offline import seek
 from aerotape.replay.offline.directory import Recording, open_directory
 
@@ -135,14 +135,6 @@ def test_other_recordings_cannot_be_searched(tmp_path: Path) -> None:
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     with pytest.raises(CodecError, match=r"recording 0, position 0: .* not a record of a raft"):
         first(opened(tmp_path), from_index=1)
-
-
-def test_invalid_targets_are_refused(tmp_path: Path, built: list[BuiltRecord]) -> None:
-    """Negative numbers, and both at once."""
-    with pytest.raises(ConfigurationError, match="from_index -1 is negative"):
-        first(opened(tmp_path), from_index=-1)
-    with pytest.raises(ConfigurationError, match="exclude each other"):
-        first(opened(tmp_path), from_index=1, from_asqn=1)
 
 
 def test_a_recording_without_asqns_is_read_from_its_start(tmp_path: Path) -> None:

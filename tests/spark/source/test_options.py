@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.builders.orders import SCHEMA
+from support.selections import texts_of, values_of
 
 from aerotape.errors import ConfigurationError
-from aerotape.replay.offline.columns.names import COLUMN_TYPES
+from aerotape.replay.offline.columns.names import COLUMN_TYPES, SCOPE_NAMES, table_columns
 from aerotape.replay.offline.reader import COLUMNS
+from aerotape.replay.offline.selection import OPTIONS, Selection
 from aerotape.spark.source.options import (
     DEFAULT_PARTITION_BYTES,
     ReadOptions,
     parse_partition_bytes,
+    spell,
 )
 
 
@@ -72,6 +76,28 @@ def test_remote_directories_have_storage_options() -> None:
     assert ReadOptions.parse({"path": "tapes"}).archive_dir == str(Path.cwd() / "tapes")
 
 
+@pytest.mark.parametrize("name", OPTIONS)
+def test_each_option_is_passed_on(name: str, tmp_path: Path) -> None:
+    """Under the name of the data source, in one selection; its schema is read."""
+    (tmp_path / "orders.xml").write_text(SCHEMA)
+    texts = {spell(each): text for each, text in texts_of(name).items()}
+    if "schema" in texts:
+        pytest.importorskip("pyspark")
+        texts["schema"] = str(tmp_path / "orders.xml")
+    options = ReadOptions.parse({"path": "/a", **texts})
+    expected = Selection(**(values_of(name) | {k: v for k, v in texts.items() if k == "schema"}))
+    assert options.values | {"columns": expected.columns} == expected.values
+    assert options.columns == (
+        ("position", "length")
+        if name == "columns"
+        else (
+            *table_columns(options.mode, options.payloads),
+            *(SCOPE_NAMES if name == "scope_ids" else ()),
+        )
+    )
+    assert (options.payloads is not None) == ("schema" in texts or name == "payload")
+
+
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
@@ -91,18 +117,13 @@ def test_remote_directories_have_storage_options() -> None:
         ({"columns": " "}, "no column"),
         ({"checksum": "md5"}, "checksum: 'md5' is not one of none, crc-32, crc-32c"),
         ({"mode": "LENIENT", "checksum": "crc-32"}, "mode: unknown mode 'LENIENT'"),
-        ({"mode": "PERMISSIVE"}, "PERMISSIVE concerns frames .* give checksum too"),
         ({"partitionBytes": "0"}, "is not a positive number"),
         ({"partitionBytes": "1" * 5000}, "is not a positive number"),
         ({"schema": "/none.xml"}, "cannot read the SBE schema /none.xml"),
         ({"schema": "file://host/car.xml"}, "schema: .* names a file of another machine"),
-        (
-            {"template": "1"},
-            "template: this option .* give the option schema too",
-        ),
-        ({"enums": "number"}, "enums: this option is for decoded payloads"),
+        ({"template": "1"}, "template is of a schema: give schema too"),
         ({"schema": "/car.xml", "sets": "bits"}, "sets: 'bits' is not one of struct, number"),
-        ({"schema": "/car.xml", "others": "skip"}, "others: 'skip' is not one of drop, null"),
+        ({"payload": "raft-journal", "columns": "term,price"}, "unknown column 'price'"),
     ],
 )
 def test_bad_options_are_refused(given: dict[str, str], complaint: str) -> None:

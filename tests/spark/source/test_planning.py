@@ -14,15 +14,14 @@ from support.builders.segment_builder import SegmentBuilder
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.replay.offline.choosing import choose_recordings, without_damaged
 from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.source.options import ReadOptions
 from aerotape.spark.source.planning import (
-    choose_recordings,
     cut,
     plan_partitions,
     plan_ranges,
-    without_damaged,
 )
 
 MIB = 1 << 20

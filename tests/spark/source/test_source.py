@@ -125,7 +125,7 @@ def test_a_live_recording_is_read_as_it_was_when_planned(
         ({"recordingIds": "77"}, "77"),
         ({"recordingIds": "x"}, "instance: aerotape.errors.ConfigurationError: recordingIds: 'x'"),
         ({"columns": "colour"}, "unknown column 'colour'"),
-        ({"template": "Car"}, "give the option schema too"),
+        ({"template": "Car"}, "give schema too"),
     ],
 )
 def test_option_errors_are_in_the_exception(

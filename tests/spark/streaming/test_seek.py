@@ -9,9 +9,6 @@ from support.builders.built_archive import add_recording
 from support.builders.segment_builder import SegmentBuilder
 from support.journals.raft_recording import records
 
-from aerotape.errors import ConfigurationError
-from aerotape.spark.source.options import ReadOptions
-
 pytest.importorskip("pyspark")
 
 from support.spark.stream_query import Query
@@ -35,17 +32,3 @@ def test_a_stream_waits_for_its_first_record(tmp_path: Path) -> None:
         live.write(tmp_path)
         rows = [(row["recording_id"], row["index"]) for row in query.run()]
         assert rows == [(1, n) for n in range(max(first + 1, 120), first + 41)]
-
-
-def test_options_that_are_not_valid_are_refused() -> None:
-    """Numbers, both at once, and a schema beside the payload."""
-    for given, problem in (
-        ({"fromIndex": "-1"}, "fromIndex: '-1' is not a whole number"),
-        ({"fromAsqn": "x"}, "fromAsqn: 'x' is not a whole number"),
-        ({"fromIndex": "1", "fromAsqn": "1"}, "exclude each other"),
-        ({"payload": "json"}, "payload: 'json' is not raft-journal"),
-        ({"payload": "raft-journal", "schema": "x.xml"}, "schema: the option payload selects"),
-        ({"payload": "raft-journal", "columns": "term,price"}, "unknown column 'price'"),
-    ):
-        with pytest.raises(ConfigurationError, match=problem):
-            ReadOptions.parse({"path": "x", **given})

@@ -20,6 +20,7 @@ import aerotape
 from aerotape.errors import AerotapeError
 from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import recording_range
+from aerotape.replay.offline.selection import Selection
 from aerotape.spark.source.options import ReadOptions
 
 pytest.importorskip("pyarrow")
@@ -119,9 +120,7 @@ def test_a_repeated_attempt_replaces_its_own_file(archive_dir: Path, tmp_path: P
         out = tmp_path / naming.name
         settings = WriteSettings(
             store=OutputStore.open(out),
-            columns=tuple(options(archive_dir).schema().names),
-            checksum="crc-32",
-            mode="FAILFAST",
+            selection=Selection(columns=options(archive_dir).schema().names, checksum="crc-32"),
             payloads=None,
             identities={0: 1},
             naming=naming,
@@ -188,8 +187,8 @@ def test_errors_of_the_command_are_one_line(archive_dir: Path, tmp_path: Path) -
         ((archive_dir, archive_dir / "0-0.rec"), 2, "is a file"),
         ((archive_dir, tmp_path / "out", "--recording-ids", "9"), 1, "no recording with id 9"),
         ((archive_dir, tmp_path / "out", "--from-position", "9", "--to-position", "8"), 2, "after"),
-        ((archive_dir, tmp_path / "out", "--mode", "PERMISSIVE"), 2, "give checksum too"),
-        ((archive_dir, tmp_path / "out", "--template", "Order"), 2, "give the option schema too"),
+        ((archive_dir, tmp_path / "out", "--mode", "PERMISSIVE"), 2, "give --checksum too"),
+        ((archive_dir, tmp_path / "out", "--template", "Order"), 2, "give --schema too"),
         ((archive_dir, tmp_path / "out", "--watch", "0"), 2, "must be positive"),
     ]:
         done = command(*arguments)

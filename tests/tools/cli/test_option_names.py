@@ -28,10 +28,8 @@ _LIBRARY = ("aerotape", "archive", "client", "entity", "replay")
             "/tmp/aeron_dir/x: give --aeron-dir, a.aeron_dir",
         ),
         (
-            ConfigurationError("from_position 2 is after to_position 1").naming(
-                "from_position", "to_position"
-            ),
-            "--from-position 2 is after --to-position 1",
+            ConfigurationError("give stores or force").naming("stores", "force"),
+            "give --store or --force",
         ),
         (ConfigurationError("from_=3: expected").naming("from_"), "--from=3: expected"),
         (KeyError("aeron_dir"), "'aeron_dir'"),

@@ -83,6 +83,27 @@ def test_the_newest(tmp_path: Path) -> None:
     assert printed("--last", 3, "--from-position", 512, "--follow") == ["8", "9"]
 
 
+def test_the_first(tmp_path: Path) -> None:
+    """--first is of the selected range; following a recording ends with it."""
+    built(tmp_path / "a")
+
+    def printed(*options: object) -> list[str]:
+        return aerotape("cat", tmp_path / "a", 0, *options).out.split()
+
+    assert printed("--first", 3) == ["0", "1", "2"]
+    assert printed("--first", 30) == list("0123456789")
+    assert printed("--first", 3, "--from-position", 128) == ["2", "3", "4"]
+    assert printed("--first", 3, "--limit", 1) == ["0"]
+    (tmp_path / "b").mkdir()
+    builder = SegmentBuilder()
+    for number in range(5):
+        builder.message(b"%d" % number)
+    add_recording(tmp_path / "b", builder, live=True)
+    assert aerotape("cat", tmp_path / "b", 0, "--first", 3, "--follow").out.split() == list("012")
+    done = aerotape("cat", tmp_path / "a", 0, "--first", 1, "--last", 1, expect=2)
+    assert "--first and --last exclude each other" in done.err
+
+
 def test_times(tmp_path: Path) -> None:
     """Absolute and relative ones, also with a sign; --since is --from-time."""
     made = timed_directory.build(tmp_path / "a")

@@ -18,6 +18,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.cnc import CounterRecord
 from aerotape.counter_keys import CounterType
+from aerotape.replay.offline.selection import Selection
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.pages.routes import _live
 from aerotape.tools._web.rest.reading import Reading
@@ -74,7 +75,7 @@ def test_a_recording_decodes_no_others(directory: Path, decoded: list[int]) -> N
     assert reading.recording(MIDDLE)["recording_id"] == MIDDLE
     assert len(list(reading.segments(MIDDLE))) == 1
     assert reading.damage(MIDDLE).notes == []
-    assert len(list(reading.messages(MIDDLE, None, 50, "text"))) == 50
+    assert len(list(reading.messages(MIDDLE, Selection(), 50, "text"))) == 50
     assert reading.removal(MIDDLE, "delete", None)["segments"] == 1
     assert len(decoded) <= 5
 

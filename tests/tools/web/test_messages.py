@@ -17,14 +17,17 @@ from support.builders.segment_builder import SegmentBuilder
 from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import await_true
 from support.jvm.java import ROOT
+from support.selections import TEXTS, has_it, values_of
 from support.web import WebService
 
 import aerotape
 from aerotape.codecs.payload_encoder import PayloadEncoder
 from aerotape.codecs.schema_files import load_schema
 from aerotape.formatting import printable
+from aerotape.replay.offline.selection import EVERYTHING, OPTIONS, Selection
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.rest.reading import Reading
+from aerotape.tools._web.rest.selecting import OF_MESSAGES, OF_RECORDINGS, selection_of, spell
 
 needs_browser = pytest.mark.skipif(not browsers.IS_INSTALLED, reason="chromium is not installed")
 HOSTILE = "<b>é\0\x1b[2J\n\u202e\u00a0\U000e0001</b>"
@@ -66,24 +69,23 @@ def test_the_newest_before_a_position(stopped: Path) -> None:
     reading = Reading(ObservedArchive(stopped))
 
     def payloads(**selection: Any) -> list[str]:
-        position = selection.pop("position", None)
-        found = reading.messages(0, position, 1_000, "text", **selection)
+        found = reading.messages(0, Selection(**selection), 1_000, "text")
         return [each["payload"] for each in found]
 
-    rows = list(reading.messages(0, None, 1_000, "text"))
+    rows = list(reading.messages(0, EVERYTHING, 1_000, "text"))
     at = [each["position"] for each in rows]
     assert payloads(last=50) == numbers(70, 120)
     assert payloads(last=1_000) == numbers(0, 120)
     assert payloads(last=50, to_position=at[60]) == numbers(10, 60)
     assert payloads(last=50, to_position=at[3]) == numbers(0, 3)
-    assert payloads(last=50, position=at[100]) == numbers(100, 120)
-    assert payloads(last=2, position=at[10], to_position=at[15]) == numbers(13, 15)
+    assert payloads(last=50, from_position=at[100]) == numbers(100, 120)
+    assert payloads(last=2, from_position=at[10], to_position=at[15]) == numbers(13, 15)
     assert payloads(to_position=at[2]) == numbers(0, 2)
     assert payloads(last=50, to_position=1 << 40) == numbers(70, 120)
     for nothing in (
         {"to_position": 0},
-        {"position": rows[-1]["end_position"]},
-        {"position": 1 << 40},
+        {"from_position": rows[-1]["end_position"]},
+        {"from_position": 1 << 40},
     ):
         assert payloads(last=50, **nothing) == []
 
@@ -102,8 +104,33 @@ def test_the_newest_over_rest(stopped: Path, own: CommandLine) -> None:
             "max_payload=0",
             "max_payload=65537",
             "to_position=-1",
+            "first=1&last=1",
+            "checksum=md5",
+            *(f"{name}=1" for name in OPTIONS if name not in OF_MESSAGES and name != "schema"),
         ):
-            assert web.get(f"{path}?{wrong}").status == 400
+            found = web.get(f"{path}?{wrong}")
+            assert found.status == 400 and wrong.partition("=")[0] in found.text
+
+
+@pytest.mark.parametrize("name", (*OF_RECORDINGS, *OF_MESSAGES))
+def test_each_parameter_is_passed_on(name: str) -> None:
+    """As FastAPI passes it: numbers and truth as such."""
+    value = values_of(name)[name]
+    if name in ("from_time", "to_time", "checksum"):
+        value = TEXTS[name]
+    given = {spell(each): None for each in (*OF_RECORDINGS, *OF_MESSAGES)} | {spell(name): value}
+    assert has_it(selection_of((*OF_RECORDINGS, *OF_MESSAGES))(**given), name)
+
+
+def test_the_first_over_rest(stopped: Path, own: CommandLine) -> None:
+    """Whole lists of recordings and of messages are narrowed by the parameters."""
+    with WebService(own, stopped) as web:
+        path = "/api/v1/recordings/0/messages"
+        assert [each["payload"] for each in web.get(f"{path}?first=3").json] == numbers(0, 3)
+        assert len(web.get(f"{path}?first=110").json) == 110
+        assert [each["payload"] for each in web.get(f"{path}?first=3&limit=1").json] == ["0"]
+        assert web.get("/api/v1/recordings?live=false").json["total"] == 1
+        assert web.get("/api/v1/recordings?session_id=-77").json["total"] == 0
 
 
 def test_fields_are_decoded_by_default(tmp_path: Path, own: CommandLine) -> None:

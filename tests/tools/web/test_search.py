@@ -24,6 +24,7 @@ from aerotape.codecs.payload_encoder import PayloadEncoder
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.schema_files import load_schema
 from aerotape.errors import ConfigurationError, SegmentError
+from aerotape.replay.offline.selection import EVERYTHING
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.rest import reading as module
 from aerotape.tools._web.rest.reading import Reading
@@ -77,7 +78,7 @@ def test_all_are_found(
     wanted = [f"<{number}>" for number in range(COUNT) if "77" in str(number)]
     for limit in (1, 7, 1_000):
         assert searched(reading, "77", limit=limit) == wanted
-    rows = list(reading.messages(0, None, 10_000, "text"))
+    rows = list(reading.messages(0, EVERYTHING, 10_000, "text"))
     at = rows[3_000]["position"]
     begin = next(n for n, each in enumerate(wanted) if int(each[1:-1]) >= 3_000)
     assert searched(reading, "77", position=at) == wanted[begin:]

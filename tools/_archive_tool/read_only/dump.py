@@ -14,7 +14,8 @@ from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import emit, note, print_section
-from aerotape.tools._cli.times import add_time_options, positions, time_range
+from aerotape.tools._cli.selecting import TIMES, add_selection_options, selected
+from aerotape.tools._cli.times import positions
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.dump import Frame
@@ -68,7 +69,7 @@ def add_commands(commands: Commands) -> None:
         nargs="?",
         help="the maximum number of frames of each recording",
     )
-    add_time_options(parser)
+    add_selection_options(parser, TIMES)
 
 
 def _dump(args: argparse.Namespace) -> int:
@@ -81,7 +82,7 @@ def _dump(args: argparse.Namespace) -> int:
         )
     directory = open_directory(args.directory)
     recordings = directory.recordings_of(directory.entries())
-    dump = _Dump(args.limit, time_range(args))
+    dump = _Dump(args.limit, selected(args, TIMES).times)
     if args.json:
         emit(
             (

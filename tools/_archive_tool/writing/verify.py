@@ -24,7 +24,8 @@ from aerotape.tools._archive_tool._common import (
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE
 from aerotape.tools._cli.group import Commands, add_command
 from aerotape.tools._cli.output import Progress, emit, note
-from aerotape.tools._cli.times import add_time_options, positions, time_range
+from aerotape.tools._cli.selecting import TIMES, add_selection_options, selected
+from aerotape.tools._cli.times import positions
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.archive_tool_marks import Marking
@@ -117,7 +118,7 @@ def add_commands(commands: Commands) -> None:
     add_checksum_option(
         parser, "check the checksum of frames and descriptors: crc-32, crc-32c or the Java class"
     )
-    add_time_options(parser)
+    add_selection_options(parser, TIMES)
     parser.add_argument(
         "-y",
         "--yes",
@@ -144,7 +145,7 @@ def _verify(args: argparse.Namespace) -> int:
     from aerotape.url_path import UrlPath
 
     directory = open_directory(args.directory)
-    times = time_range(args)
+    times = selected(args, TIMES).times
     failed = False
     marks = not times and not isinstance(args.directory, UrlPath)
     with _claiming(args) if marks else nullcontext(False) as may_mark:

@@ -22,10 +22,12 @@ from starlette.types import ASGIApp
 
 from aerotape import __version__
 from aerotape.catalog.recovery.suspect_marks import is_suspect
+from aerotape.channel_uri import alias_of
 from aerotape.codecs.generated import archive as codecs
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
+from aerotape.replay.offline.selection import Selection
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.pages.entities import add_entities
@@ -38,7 +40,6 @@ from aerotape.tools._web.rest.reading import (
     Format,
     Reading,
     Sort,
-    alias_of,
     listed,
     row_of,
 )
@@ -131,9 +132,7 @@ def router(
         stream = int(stream_id) if _INT32.fullmatch(stream_id) else None
         total, rows = listed(
             observed.snapshot(),
-            channel=channel or None,
-            stream_id=stream,
-            live=True if live else None,
+            Selection(channel=channel or None, stream_id=stream, live=True if live else None),
             sort=sort,
             descending=not ascending,
             after=after,
@@ -201,15 +200,18 @@ def router(
                     )
                     messages = search.messages
                 else:
-                    for each in reading.messages(
-                        recording_id,
-                        position,
-                        _MESSAGES,
-                        format,
-                        schema or None,
+                    selection = Selection(
+                        from_position=position,
                         from_time=from_time or None,
                         to_position=before,
                         last=_MESSAGES if follows or before is not None else None,
+                    )
+                    for each in reading.messages(
+                        recording_id,
+                        selection,
+                        _MESSAGES,
+                        format,
+                        schema or None,
                         max_payload=MAX_TEXT,
                     ):
                         messages.append(each)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
-from aerotape.channel_uri import ChannelUri, ChannelUriError
+from aerotape.channel_uri import ChannelUri, ChannelUriError, alias_of
 from aerotape.client.ledger.requests import LedgerInfo
 from aerotape.clients import ArchiveClient
 from aerotape.codecs.entry import Entry
@@ -22,7 +22,6 @@ from aerotape.tools._web.observed import ObservedArchive, lag
 from aerotape.tools._web.pages.formats import time_of
 from aerotape.tools._web.rest.answers import MAX_ANSWER
 from aerotape.tools._web.rest.ledgers import unsigned
-from aerotape.tools._web.rest.reading import alias_of
 from aerotape.tools._web.rest.retention import Retention
 from aerotape.tools._web.session import ControlSession
 from aerotape.tools._web.sessions import Session

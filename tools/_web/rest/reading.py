@@ -8,16 +8,16 @@ import json
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
+from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.index import TimeIndex
-from aerotape.channel_uri import ChannelUri, ChannelUriError
+from aerotape.channel_uri import alias_of
 from aerotape.clock import epoch_ms
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError, SegmentError
@@ -25,6 +25,8 @@ from aerotape.formatting import utf8_text
 from aerotape.message import Message
 from aerotape.protocol import NULL_POSITION
 from aerotape.replay.offline.directory import Recording, directory_at
+from aerotape.replay.offline.reader import bounded_range, counted
+from aerotape.replay.offline.selection import Selection
 from aerotape.times import parse_time
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
@@ -198,31 +200,24 @@ class Reading:
     def messages(
         self,
         recording_id: int,
-        position: int | None,
+        selection: Selection,
         limit: int,
         format: Format,
         schema: str | None = None,
         *,
-        from_time: str | None = None,
-        to_position: int | None = None,
-        last: int | None = None,
         max_payload: int = MAX_PAYLOAD,
     ) -> Iterator[dict[str, Any]]:
-        """Iterate over messages that begin at a position or later; at most 8 MiB are read.
+        """Iterate over messages; at most 8 MiB are read.
 
-        A time, ISO 8601 or a number as for the commands, leads to the first that may have been
-        recorded then. With a schema, `fields` are those of the payload, null if it is of another
-        schema or too long.
+        With a schema, `fields` are those of the payload, null if it is of another schema or too
+        long.
 
         Args:
             recording_id: the recording.
-            position: bytes; None: the start position.
+            selection: of its messages: positions, times, counts and the checksum.
             limit: the most messages.
             format: of payloads.
             schema: the name of a schema.
-            from_time: the time.
-            to_position: messages that begin there or later are left out, bytes; None: none.
-            last: only the newest of these, so many; None: from the first one on.
             max_payload: the most bytes of a payload that are shown.
 
         Raises:
@@ -232,17 +227,14 @@ class Reading:
         """
         self._check_schema(schema)
         found = self.opened(recording_id)
-        begin = found.start_position if position is None else position
-        if from_time is not None:
-            begin = max(begin, _position_from(found, from_time))
-        end = found.recorded_position
-        if to_position is not None:
-            end = min(end, to_position)
-        if last is None:
+        part = bounded_range(found, selection)
+        begin, end = part.positions
+        if selection.last is None:
             end = min(begin + _MAX_BYTES, end)
         else:
-            begin = _begin_of_newest(found, max(begin, end - _MAX_BYTES), end, last)
-        for each in islice(_in_windows(found, begin, end), limit):
+            begin = max(begin, end - _MAX_BYTES)
+        part = counted(found, part.part(begin, end), selection)
+        for each in islice(_in_windows(found, *part.positions, selection.checksum), limit):
             fields = None
             if schema is not None and len(each.payload) <= max_payload:
                 fields = self._fields(schema, each.payload)
@@ -396,26 +388,18 @@ def _position_from(recording: Recording, from_time: str) -> int:
     return recording.time_index.position_from(parse_time(from_time, "from_time"))
 
 
-def _begin_of_newest(recording: Recording, begin: int, end: int, count: int) -> int:
-    """The position of the first of the last messages that begin in a range; else its end."""
-    if begin >= end:
-        return end
-    first = next(recording.messages(begin, end, last=count), None)
-    return end if first is None else first.position
-
-
-def _in_windows(recording: Recording, begin: int, end: int) -> Iterator[Message]:
+def _in_windows(
+    recording: Recording, begin: int, end: int, checksum: ChecksumName
+) -> Iterator[Message]:
     """Iterate over the messages that begin in a range; only a part of it is in memory."""
     for at in range(begin, end, _WINDOW):
-        yield from recording.messages(at, min(at + _WINDOW, end))
+        yield from recording.messages(at, min(at + _WINDOW, end), checksum)
 
 
 def listed(
     snapshot: Snapshot,
+    selection: Selection,
     *,
-    channel: str | None,
-    stream_id: int | None,
-    live: bool | None,
     sort: Sort,
     descending: bool,
     after: int | None,
@@ -426,9 +410,7 @@ def listed(
     found = [
         each
         for each in snapshot.recordings
-        if (channel is None or channel in each.original_channel)
-        and stream_id in (None, each.stream_id)
-        and live in (None, _is_live(snapshot, positions, each))
+        if selection.matches(each, live=_is_live(snapshot, positions, each))
     ]
 
     def key(descriptor: RecordingDescriptor) -> tuple[int, int]:
@@ -484,13 +466,6 @@ def _is_live(
     """Whether it is in progress, also if it began after the counters were read."""
     is_unstopped = descriptor.stop_position == NULL_POSITION
     return descriptor.recording_id in positions or (is_unstopped and snapshot.is_active)
-
-
-def alias_of(channel: str) -> str | None:
-    """Return the name that a channel has by its parameter `alias`; None without one."""
-    with suppress(ChannelUriError):  # a catalog may have anything
-        return ChannelUri.parse(channel).get("alias") or None
-    return None
 
 
 def _recorded_bytes(descriptor: RecordingDescriptor, positions: dict[int, int]) -> int:

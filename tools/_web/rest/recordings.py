@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from aerotape.client.arguments import SourceLocationName
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import SegmentError
+from aerotape.replay.offline.selection import Selection
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.rest.answers import answer, building, row_text
 from aerotape.tools._web.rest.changes import Changes
@@ -24,11 +25,15 @@ from aerotape.tools._web.rest.reading import (
     Sort,
     listed,
 )
+from aerotape.tools._web.rest.selecting import OF_MESSAGES, OF_RECORDINGS, selection_of
 
 MAX_ROWS: Final = 1_000
 _DEFAULT_ROWS: Final = 100
 Limit = Annotated[int, Query(ge=1, le=MAX_ROWS)]
 MAX_INT64: Final = (1 << 63) - 1
+OfRecordings = Annotated[Selection, Depends(selection_of(OF_RECORDINGS))]
+OfMessages = Annotated[Selection, Depends(selection_of(OF_MESSAGES, MAX_ROWS))]
+OfExports = Annotated[Selection, Depends(selection_of(OF_MESSAGES, MAX_EXPORTED))]
 
 
 def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> APIRouter:
@@ -37,9 +42,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
 
     @routes.get("", summary="List recordings, a page at a time")
     def recordings(
-        channel: Annotated[str | None, Query(description="part of the channel")] = None,
-        stream_id: int | None = None,
-        live: bool | None = None,
+        selection: OfRecordings,
         sort: Sort = "recording_id",
         descending: bool = False,
         after: Annotated[int | None, Query(description="last recording id of a page")] = None,
@@ -47,9 +50,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     ) -> Response:
         total, rows = listed(
             observed.snapshot(),
-            channel=channel,
-            stream_id=stream_id,
-            live=live,
+            selection,
             sort=sort,
             descending=descending,
             after=after,
@@ -113,28 +114,22 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     @routes.get("/{recording_id}/messages", summary="Messages from a position on")
     def messages(
         recording_id: int,
-        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
-        to_position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
-        last: Annotated[
-            int | None, Query(ge=1, le=MAX_ROWS, description="only the newest of these")
+        selection: OfMessages,
+        limit: Annotated[
+            int | None, Query(ge=1, le=MAX_ROWS, description="default: last, first or 100")
         ] = None,
-        limit: Annotated[int | None, Query(ge=1, le=MAX_ROWS, description="100, or last")] = None,
         format: Format = "text",
         schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
-        from_time: Annotated[str | None, Query(description="ISO 8601, or a number")] = None,
         max_payload: Annotated[
             int, Query(ge=1, le=MAX_PAYLOAD, description="bytes of each that are shown")
         ] = MAX_PAYLOAD,
     ) -> Response:
         rows = reading.messages(
             recording_id,
-            position,
-            limit or last or _DEFAULT_ROWS,
+            selection,
+            limit or selection.last or selection.first or _DEFAULT_ROWS,
             format,
             schema,
-            from_time=from_time,
-            to_position=to_position,
-            last=last,
             max_payload=max_payload,
         )
         with building():
@@ -175,24 +170,12 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     def export(
         recording_id: int,
         kind: Annotated[Kind, Query(alias="as")],
-        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
-        to_position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
-        last: Annotated[int | None, Query(ge=1, le=MAX_EXPORTED)] = None,
+        selection: OfExports,
         limit: Annotated[int, Query(ge=1, le=MAX_EXPORTED)] = MAX_EXPORTED,
         format: Format = "text",
         schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
-        from_time: Annotated[str | None, Query(description="ISO 8601, or a number")] = None,
     ) -> Response:
-        rows = reading.messages(
-            recording_id,
-            position,
-            limit,
-            format,
-            schema,
-            from_time=from_time,
-            to_position=to_position,
-            last=last,
-        )
+        rows = reading.messages(recording_id, selection, limit, format, schema)
         with building():
             return exported(reading, recording_id, _up_to_damage(rows), kind, schema)
 

@@ -236,7 +236,7 @@ def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
         recording(tmp_path).to_arrow(schema=ir, template="Trade")
     with pytest.raises(ConfigurationError, match=r"cannot read the SBE schema .*No such file"):
         recording(tmp_path).to_arrow(schema=tmp_path / "none.xml")
-    with pytest.raises(ConfigurationError, match="give the schema that defines it"):
+    with pytest.raises(ConfigurationError, match="template is of a schema: give schema too"):
         recording(tmp_path).to_arrow(template="Order")
     with pytest.raises(ConfigurationError, match="the schema was read already"):
         recording(tmp_path).to_arrow(schema=read, template="Order")

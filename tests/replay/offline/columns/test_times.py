@@ -13,6 +13,7 @@ from support.builders.timed_directory import EPOCH, START_NS, Built, build, reco
 from aerotape.catalog.time_index.points import TimePoint, TimePoints
 from aerotape.replay.offline import directory
 from aerotape.replay.offline.reader import recording_range
+from aerotape.replay.offline.selection import Selection
 from aerotape.replay.offline.table import TableReader
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -86,7 +87,7 @@ def test_an_index_is_read_only_for_its_column(
     monkeypatch.setattr(directory, "directory_at", noting)
     TableReader().read(whole).read_all()
     assert opened == []
-    reader = TableReader(["recorded_time"])
+    reader = TableReader(Selection(columns=["recorded_time"]))
     middle = whole.to_position // 2
     for part in (whole.part(0, middle), whole.part(middle, whole.to_position)):
         reader.read(part).read_all()

@@ -1,0 +1,56 @@
+"""The options by which commands select messages: those of `aerotape.replay.offline.selection`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from aerotape.replay.offline.selection import OPTIONS, Selection
+from aerotape.tools._cli.arguments import option
+
+POSITIONS: Final = ("from_position", "to_position")
+TIMES: Final = ("from_time", "to_time")
+SEEKING: Final = ("from_index", "from_asqn")
+COUNTS: Final = ("last", "first")
+OF_SCHEMAS: Final = ("schema", "template", "types", "enums", "sets")
+OF_MESSAGES: Final = (*POSITIONS, *TIMES, *SEEKING, *COUNTS, "checksum")
+"""Those by which messages of a recording are selected."""
+
+_ALSO: Final = {"from_time": ("--since",)}
+
+
+def flag(name: str) -> str:
+    """Return the option of commands for an option of reading: ``--from-time`` of ``from_time``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def add_selection_options(
+    parser: argparse._ActionsContainer,
+    names: Iterable[str],
+    notes: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Add options.
+
+    Args:
+        parser: of the command.
+        names: of the options.
+        notes: ends of the help of some.
+    """
+    for name in names:
+        each = OPTIONS[name]
+        parser.add_argument(
+            flag(name),
+            *_ALSO.get(name, ()),
+            dest=name,
+            type=option(each.parse, flag(name)),
+            metavar=each.metavar,
+            help=each.help + notes.get(name, ""),
+        )
+
+
+def selected(args: argparse.Namespace, names: Iterable[str]) -> Selection:
+    """Return the selection that options of `add_selection_options` give (ConfigurationError)."""
+    values = {name: value for name in names if (value := getattr(args, name)) is not None}
+    return Selection.of(values, flag)
