@@ -14,6 +14,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.recording import wait_until
 from support.jvm.java import free_port
+from support.spark.connect import local_url
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +42,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A server on loopback in another process, or one that the client starts."""
     pytest.importorskip("grpc")
     if request.param == "local":
-        yield "local[2]"
+        with local_url() as local:
+            yield local
         return
     import pyspark
 

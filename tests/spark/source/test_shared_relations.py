@@ -22,6 +22,7 @@ from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyspark")
 
+from support.spark.connect import local_url
 from support.spark.query_sequences import (
     NAMES,
     PUSHDOWN,
@@ -80,10 +81,11 @@ def test_random_sequences(
 def test_random_sequences_of_spark_connect(archive_dir: Path, tmp_path: Path, seeds: range) -> None:
     """The same in a session of Spark Connect."""
     pytest.importorskip("grpc")
-    run = run_python(
-        "-m", "support.spark.query_sequences", "local[2]", archive_dir, tmp_path, seeds[0], 6,
-        timeout_s=600, PYSPARK_PYTHON=sys.executable,
-    )  # fmt: skip
+    with local_url() as url:
+        run = run_python(
+            "-m", "support.spark.query_sequences", url, archive_dir, tmp_path, seeds[0], 6,
+            timeout_s=600, PYSPARK_PYTHON=sys.executable,
+        )  # fmt: skip
     assert run.returncode == 0, run.stderr[-5_000:]
     assert run.stdout.splitlines()[-1] == "12 queries"
 
