@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.channel_uri import ChannelUri, ChannelUriError
+from aerotape.channel_uri import ChannelUri, alias_of
 from aerotape.durability import PARAMETER
 
 if TYPE_CHECKING:
@@ -91,10 +91,7 @@ def partition_on(channel: str, stream_id: int) -> Partition | None:
     """Return the partition that is recorded from a channel and stream, None when it is not one."""
     if ALIAS_FRAGMENT not in channel:
         return None
-    try:
-        alias = ChannelUri.parse(channel).get("alias") or ""
-    except ChannelUriError:
-        return None
+    alias = alias_of(channel) or ""
     found = _ALIAS.fullmatch(alias)
     if found is None:
         return None

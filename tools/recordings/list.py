@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.channel_uri import ChannelUri
+from aerotape.channel_uri import alias_of
 from aerotape.errors import ConfigurationError, UnknownRecordingError
 from aerotape.formatting import bytes_text
 from aerotape.tools._cli.arguments import add_scope_id, add_stream_filter, count, identity
@@ -137,18 +137,10 @@ def _in_range(client: ArchiveClient, args: argparse.Namespace) -> Iterator[Recor
             continue
         if args.live and not descriptor.is_active:
             continue
-        if args.alias is not None and args.alias != _alias(descriptor):
+        if args.alias is not None and args.alias != alias_of(descriptor.original_channel):
             continue
         if args.channel is None or args.channel in descriptor.stripped_channel:
             yield descriptor
-
-
-def _alias(found: RecordingDescriptor) -> str | None:
-    """Return the alias of a recording's channel; None if it has none."""
-    try:
-        return ChannelUri.parse(found.original_channel).get("alias")
-    except ConfigurationError:
-        return None
 
 
 def _row(

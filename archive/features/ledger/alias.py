@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from aerotape.channel_uri import ChannelUri
+from aerotape.channel_uri import ChannelUri, alias_of
 from aerotape.codecs.generated.ledger_control import LedgerType
 from aerotape.errors import AerotapeError, ConfigurationError, QualifiedIdError
 from aerotape.qualified_id import QualifiedId
@@ -82,8 +82,7 @@ def ledger_of_channel(original_channel: str) -> AliasedLedger | None:
     if ALIAS_FRAGMENT.decode() not in original_channel:
         return None
     try:
-        alias = ChannelUri.parse(original_channel).get("alias") or ""
-        match = _ALIAS.fullmatch(alias)
+        match = _ALIAS.fullmatch(alias_of(original_channel) or "")
         if match is None:
             return None
         id, kind, password, closed = match.groups()
