@@ -201,18 +201,16 @@ class MirrorLink:
         waits = [Running(self._await_confirmed(session))]
         if self._is_volatile:
             waits.append(Running(self._await_recorded(session)))
-        synced_ns = 0
+        asked, asked_ns = NULL_POSITION, 0
         try:
             while not (self.is_at_end and self._has_agreed):
                 session.service(what="mirror a ledger")
                 for wait in waits:
                     wait.advance()
-                now_ns = time.monotonic_ns()
-                if (
-                    self.report.confirmed < self._goal.sync_position <= self.report.recorded
-                    and now_ns - synced_ns > _SYNC_AGAIN_NS
-                ):
-                    synced_ns = now_ns
+                goal, now_ns = self._goal.sync_position, time.monotonic_ns()
+                is_new = goal > asked or now_ns - asked_ns > _SYNC_AGAIN_NS
+                if self.report.confirmed < goal <= self.report.recorded and is_new:
+                    asked, asked_ns = goal, now_ns
                     session.send_unanswered(sync_ledger(self._ledger))
                 if self.report.version != self._member_record().version:
                     yield from self._adopt(session, MirrorStep.ADOPT, begin)
