@@ -69,10 +69,10 @@ def test_the_newest_before_a_position(stopped: Path) -> None:
     reading = Reading(ObservedArchive(stopped))
 
     def payloads(**selection: Any) -> list[str]:
-        found = reading.messages(0, Selection(**selection), 1_000, "text")
+        found = reading.messages(reading.opened(0), Selection(**selection), 1_000, "text")
         return [each["payload"] for each in found]
 
-    rows = list(reading.messages(0, EVERYTHING, 1_000, "text"))
+    rows = list(reading.messages(reading.opened(0), EVERYTHING, 1_000, "text"))
     at = [each["position"] for each in rows]
     assert payloads(last=50) == numbers(70, 120)
     assert payloads(last=1_000) == numbers(0, 120)

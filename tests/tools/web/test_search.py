@@ -59,7 +59,7 @@ def searched(reading: Reading, text: str, **options: Any) -> list[str]:
     position = options.pop("position", None)
     limit = options.pop("limit", 10)
     while True:
-        part = reading.search(0, text, position, limit, "text", **options)
+        part = reading.search(reading.opened(0), text, position, limit, "text", **options)
         found += [each["payload"].rstrip(".") for each in part.messages]
         assert part.from_position <= part.to_position <= part.end_position
         if part.to_position == part.end_position:
@@ -78,7 +78,7 @@ def test_all_are_found(
     wanted = [f"<{number}>" for number in range(COUNT) if "77" in str(number)]
     for limit in (1, 7, 1_000):
         assert searched(reading, "77", limit=limit) == wanted
-    rows = list(reading.messages(0, EVERYTHING, 10_000, "text"))
+    rows = list(reading.messages(reading.opened(0), EVERYTHING, 10_000, "text"))
     at = rows[3_000]["position"]
     begin = next(n for n, each in enumerate(wanted) if int(each[1:-1]) >= 3_000)
     assert searched(reading, "77", position=at) == wanted[begin:]
@@ -90,10 +90,10 @@ def test_a_part_is_bounded(numbered: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """By bytes that are scanned, and by what an answer may have."""
     reading = Reading(ObservedArchive(numbered))
     monkeypatch.setattr(module, "_MAX_SCANNED", 1 << 18)
-    part = reading.search(0, "none", None, 10, "text")
+    part = reading.search(reading.opened(0), "none", None, 10, "text")
     assert (part.messages, part.to_position) == ([], 1 << 18)
     monkeypatch.setattr(module, "_MAX_FOUND", 5_000)
-    part = reading.search(0, "<", None, 1_000, "text")
+    part = reading.search(reading.opened(0), "<", None, 1_000, "text")
     assert 5_000 <= len(json.dumps(part.messages)) < 6_000
 
 
@@ -107,7 +107,7 @@ def test_fields_are_searched(tmp_path: Path) -> None:
     reading = Reading(ObservedArchive(tmp_path), {"market": PayloadSchema.from_file(MARKET)})
 
     def count(text: str, schema: str | None) -> int:
-        return len(reading.search(0, text, None, 10, "text", schema).messages)
+        return len(reading.search(reading.opened(0), text, None, 10, "text", schema).messages)
 
     assert count('"size": 100', "market") == 2
     assert count('"size": 100', None) == 1
@@ -121,11 +121,11 @@ def test_damage_ends_a_part(numbered: Path) -> None:
     """What precedes it is found; a search that begins there says what is wrong."""
     (numbered / f"0-{1 << 20}.rec").unlink()
     reading = Reading(ObservedArchive(numbered))
-    part = reading.search(0, "<1", None, 10_000, "text")
+    part = reading.search(reading.opened(0), "<1", None, 10_000, "text")
     assert part.to_position == 1 << 20
     assert len(part.messages) > 1_000
     with pytest.raises(SegmentError, match="No such file"):
-        reading.search(0, "<1", part.to_position, 10, "text")
+        reading.search(reading.opened(0), "<1", part.to_position, 10, "text")
 
 
 def test_files(numbered: Path, own: CommandLine) -> None:

@@ -41,6 +41,7 @@ from aerotape.tools._web.rest.reading import (
     Reading,
     Sort,
     listed,
+    position_at,
     row_of,
 )
 from aerotape.tools._web.rest.recordings import MAX_INT64
@@ -176,7 +177,8 @@ def router(
             schema = next(iter(reading.schemas)) if len(reading.schemas) == 1 else ""
         try:
             row = reading.recording(recording_id)
-            segments = list(islice(reading.segments(recording_id), _SEGMENTS + 1))
+            found = reading.opened(recording_id)
+            segments = list(islice(reading.segments(found), _SEGMENTS + 1))
             damage = reading.damage(recording_id)
         except AerotapeError as error:
             return failed(request, "/recordings", error)
@@ -187,9 +189,9 @@ def router(
             with building():
                 if text:
                     if from_time:
-                        position = max(position or 0, reading.position_at(recording_id, from_time))
+                        position = max(position or 0, position_at(found, from_time))
                     search = reading.search(
-                        recording_id,
+                        found,
                         text,
                         position,
                         _MESSAGES,
@@ -207,7 +209,7 @@ def router(
                         last=_MESSAGES if follows or before is not None else None,
                     )
                     for each in reading.messages(
-                        recording_id,
+                        found,
                         selection,
                         _MESSAGES,
                         format,

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from starlette.responses import Response
 
 from aerotape.formatting import printable
+from aerotape.replay.offline.directory import Recording
 from aerotape.tools._web.rest.answers import MAX_ANSWER, PART, PartsResponse, answer, row_text
 from aerotape.tools._web.rest.reading import Reading
 from aerotape.tools.messages._sql_values import csv_line
@@ -27,7 +28,7 @@ _ROW_BYTES: Final = 64  # of a row of Parquet besides its payload, at most
 
 def exported(
     reading: Reading,
-    recording_id: int,
+    recording: Recording,
     rows: Iterator[dict[str, Any]],
     kind: Kind,
     schema: str | None,
@@ -40,7 +41,7 @@ def exported(
 
     Args:
         reading: reads Parquet's columns.
-        recording_id: the recording.
+        recording: the recording.
         rows: of messages, in the order of their positions.
         kind: of the file.
         schema: the name of a schema.
@@ -50,7 +51,7 @@ def exported(
         ConfigurationError: Parquet needs pyarrow, which is not installed.
     """
     first = next(rows, None)
-    name = f"recording-{recording_id}"
+    name = f"recording-{recording.recording_id}"
     if first is not None:
         name = f"{name}-{first['position']}"
         rows = chain([first], rows)
@@ -60,7 +61,7 @@ def exported(
         header = csv_line(first) if first else ""
         response = answer(map(_line, rows), header, "", "")
     else:
-        response = _parquet(reading, recording_id, rows, schema)
+        response = _parquet(reading, recording, rows, schema)
     response.headers["content-type"] = _TYPES[kind]
     response.headers["content-disposition"] = f'attachment; filename="{name}.{kind}"'
     return response
@@ -78,7 +79,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _parquet(
-    reading: Reading, recording_id: int, rows: Iterator[dict[str, Any]], schema: str | None
+    reading: Reading, recording: Recording, rows: Iterator[dict[str, Any]], schema: str | None
 ) -> PartsResponse:
     begin = end = None
     length = 0
@@ -88,7 +89,6 @@ def _parquet(
             break
         begin = row["position"] if begin is None else begin
         end = row["end_position"]
-    recording = reading.opened(recording_id)
     start = recording.start_position
     table = recording.to_arrow(
         start if begin is None else begin,

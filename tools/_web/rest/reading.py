@@ -128,11 +128,13 @@ class Reading:
     def recording(self, recording_id: int) -> dict[str, Any]:
         """Return a recording's row (UnknownRecordingError, CatalogError)."""
         snapshot = self._observed.snapshot()
+        return row_of(snapshot, snapshot.positions(), self._descriptor(snapshot, recording_id))
+
+    def _descriptor(self, snapshot: Snapshot, recording_id: int) -> RecordingDescriptor:
         for each in snapshot.recordings:
             if each.recording_id == recording_id:
-                return row_of(snapshot, snapshot.positions(), each)
-        descriptor = self.opened(recording_id).descriptor  # just begun, or says why not
-        return row_of(snapshot, snapshot.positions(), descriptor)
+                return each
+        return self.opened(recording_id).descriptor  # just begun, or says why not
 
     def damage(self, recording_id: int) -> Damage:
         """Return what is known of the damage of a recording.
@@ -141,18 +143,18 @@ class Reading:
             StorageError: the directory cannot be read.
             UnknownRecordingError: neither has it, and there is no such recording.
         """
-        verification = self._observed.snapshot().verification
+        snapshot = self._observed.snapshot()
+        verification = snapshot.verification
         marked = directory_at(self._observed.directory).suspect_notes().get(recording_id, [])
         if verification is not None and recording_id not in verification.checked:
             verification = None
         found = verification.failed.get(recording_id, []) if verification else []
         if not marked and not found:
-            self.opened(recording_id)
+            self._descriptor(snapshot, recording_id)
         return Damage(marked, None if verification is None else verification.timestamp_ms, found)
 
-    def segments(self, recording_id: int, position: int | None = None) -> Iterator[dict[str, Any]]:
-        """Iterate over segment files from a position on (errors as `opened`, StorageError)."""
-        found = self.opened(recording_id)
+    def segments(self, found: Recording, position: int | None = None) -> Iterator[dict[str, Any]]:
+        """Iterate over segment files from a position on (CatalogError, StorageError)."""
         length = found.descriptor.segment_file_length
         for each in found.segment_files():
             if position is None or each.base_position + length > position:
@@ -162,11 +164,11 @@ class Reading:
                     "length": each.path.stat().st_size,
                 }
 
-    def removal(self, recording_id: int, action: Removal, position: int | None) -> dict[str, int]:
+    def removal(self, found: Recording, action: Removal, position: int | None) -> dict[str, int]:
         """The bytes of a recording and the number of segment files that an action would delete.
 
         Args:
-            recording_id: the recording.
+            found: the recording.
             action: "delete" all, "truncate" what begins at the position or later, or "purge" the
                 segment files before it.
             position: bytes; None: of "delete", which has none.
@@ -174,9 +176,7 @@ class Reading:
         Raises:
             ConfigurationError: the position is missing or not in the recording, or a purge would
                 begin within a segment file.
-            UnknownRecordingError: there is no such recording.
         """
-        found = self.opened(recording_id)
         of = found.descriptor
         start, end = found.start_position, found.recorded_position
         bases = [each.base_position for each in found.segment_files()]
@@ -199,7 +199,7 @@ class Reading:
 
     def messages(
         self,
-        recording_id: int,
+        found: Recording,
         selection: Selection,
         limit: int,
         format: Format,
@@ -213,7 +213,7 @@ class Reading:
         long.
 
         Args:
-            recording_id: the recording.
+            found: the recording.
             selection: of its messages: positions, times, counts and the checksum.
             limit: the most messages.
             format: of payloads.
@@ -223,10 +223,8 @@ class Reading:
         Raises:
             ConfigurationError: there is no such schema.
             SegmentError: a file is missing or damaged; messages before that are returned first.
-            UnknownRecordingError: there is no such recording.
         """
         self._check_schema(schema)
-        found = self.opened(recording_id)
         part = bounded_range(found, selection)
         begin, end = part.positions
         if selection.last is None:
@@ -240,13 +238,9 @@ class Reading:
                 fields = self._fields(schema, each.payload)
             yield _row(each, format, schema, fields, max_payload)
 
-    def position_at(self, recording_id: int, from_time: str) -> int:
-        """Return the position of the first message that may have been recorded at a time."""
-        return _position_from(self.opened(recording_id), from_time)
-
     def search(
         self,
-        recording_id: int,
+        found: Recording,
         text: str,
         position: int | None,
         limit: int,
@@ -262,7 +256,7 @@ class Reading:
         its fields has the text, with a space after each colon and comma, as pages show it.
 
         Args:
-            recording_id: the recording.
+            found: the recording.
             text: what is searched; upper and lower case differ.
             position: bytes; None: the start position.
             limit: the most messages; fewer if an answer would have more than a MiB.
@@ -274,10 +268,8 @@ class Reading:
         Raises:
             ConfigurationError: there is no such schema.
             SegmentError: the file of the first message is missing or damaged.
-            UnknownRecordingError: there is no such recording.
         """
         self._check_schema(schema)
-        found = self.opened(recording_id)
         begin = found.start_position if position is None else position
         end = found.recorded_position
         if to_position is not None:
@@ -318,19 +310,18 @@ class Reading:
             return None
         return None if fields is None else json.loads(fields)
 
-    def statistics(self, recording_id: int, position: int | None, bins: int) -> dict[str, Any]:
+    def statistics(self, found: Recording, position: int | None, bins: int) -> dict[str, Any]:
         """Return numbers and lengths of messages and gaps, of at most 64 MiB.
 
         Args:
-            recording_id: the recording.
+            found: the recording.
             position: where the range begins, bytes; None: so that it ends where the recording does.
             bins: parts of the range.
 
         Raises:
-            CatalogError: as `opened`.
+            CatalogError: its descriptor is damaged.
             StorageError: a file cannot be read.
         """
-        found = self.opened(recording_id)
         begin = max(found.recorded_position - _MAX_SCANNED, found.start_position)
         if position is not None:
             begin = position
@@ -340,7 +331,7 @@ class Reading:
         return {**statistics.to_dict(), "histogram": histogram}
 
     def rates(
-        self, recording_id: int, bins: int, from_ns: int | None, to_ns: int | None
+        self, found: Recording, bins: int, from_ns: int | None, to_ns: int | None
     ) -> list[dict[str, Any]]:
         """Return bytes a second in equal parts of a time; empty without a time index.
 
@@ -348,12 +339,11 @@ class Reading:
         not much longer than its interval would show the interval, not the stream.
 
         Args:
-            recording_id: the recording.
+            found: the recording.
             bins: the number of parts; fewer, but one, if they were shorter than a second.
             from_ns: the begin, epoch nanoseconds; None: that of the recording.
             to_ns: the end; None: that of the recording.
         """
-        found = self.opened(recording_id)
         index = found.time_index
         if not index.points:
             return []
@@ -384,7 +374,8 @@ def _row(
     return row if schema is None else {**row, "fields": fields}
 
 
-def _position_from(recording: Recording, from_time: str) -> int:
+def position_at(recording: Recording, from_time: str) -> int:
+    """Return the position of the first message that may have been recorded at a time."""
     return recording.time_index.position_from(parse_time(from_time, "from_time"))
 
 

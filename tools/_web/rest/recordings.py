@@ -70,7 +70,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         ] = None,
     ) -> Response:
         with building():
-            return answer(map(row_text, reading.segments(recording_id, position)))
+            return answer(map(row_text, reading.segments(reading.opened(recording_id), position)))
 
     @routes.get("/{recording_id}/damage", summary="Why it is suspect; what verification found")
     def damage(recording_id: int) -> Response:
@@ -97,7 +97,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         from_ns: Annotated[int | None, Query(alias="from", description="epoch ns")] = None,
         to_ns: Annotated[int | None, Query(alias="to", description="epoch ns")] = None,
     ) -> list[dict[str, Any]]:
-        return reading.rates(recording_id, bins, from_ns, to_ns)
+        return reading.rates(reading.opened(recording_id), bins, from_ns, to_ns)
 
     @routes.get(
         "/{recording_id}/statistics", summary="Lengths of messages, and gaps, of at most 64 MiB"
@@ -109,7 +109,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         ] = None,
         bins: Annotated[int, Query(ge=0, le=MAX_BINS)] = 0,
     ) -> dict[str, Any]:
-        return reading.statistics(recording_id, position, bins)
+        return reading.statistics(reading.opened(recording_id), position, bins)
 
     @routes.get("/{recording_id}/messages", summary="Messages from a position on")
     def messages(
@@ -125,7 +125,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         ] = MAX_PAYLOAD,
     ) -> Response:
         rows = reading.messages(
-            recording_id,
+            reading.opened(recording_id),
             selection,
             limit or selection.last or selection.first or _DEFAULT_ROWS,
             format,
@@ -150,7 +150,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     ) -> Response:
         with building():
             found = reading.search(
-                recording_id,
+                reading.opened(recording_id),
                 text,
                 position,
                 limit,
@@ -175,9 +175,10 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         format: Format = "text",
         schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
     ) -> Response:
-        rows = reading.messages(recording_id, selection, limit, format, schema)
+        found = reading.opened(recording_id)
+        rows = reading.messages(found, selection, limit, format, schema)
         with building():
-            return exported(reading, recording_id, _up_to_damage(rows), kind, schema)
+            return exported(reading, found, _up_to_damage(rows), kind, schema)
 
     @routes.post("", summary="Record each stream of a channel and stream id, now or later")
     def start(
@@ -227,7 +228,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         action: Removal,
         position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
     ) -> dict[str, int]:
-        return reading.removal(recording_id, action, position)
+        return reading.removal(reading.opened(recording_id), action, position)
 
     @routes.delete("/{recording_id}", summary="Delete a stopped recording with its files")
     def purge(recording_id: int, request: Request) -> dict[str, Any]:
