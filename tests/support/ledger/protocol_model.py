@@ -566,19 +566,17 @@ class Model:
 
     def check_elected(self, log: Log, is_closed: bool) -> None:
         """A leader has what any member still has of what clients were promised."""
-        if self.closed is not None:
-            held = any(each.is_closed and each.log == self.closed for each in self.stored())
-            if held and not (is_closed and log == self.closed):
-                raise BrokenError(f"elected with {log}, closed with {self.closed}")
+        # What no member has is lost: more members lost their storage than the quorums stand.
+        if not any(each.is_closed and each.log == self.closed for each in self.stored()):
+            self.closed = None
+        if self.closed is not None and not (is_closed and log == self.closed):
+            raise BrokenError(f"elected with {log}, closed with {self.closed}")
         for promised in (self.confirmed, self.acknowledged):
             held_entries = max(common(promised, each.log) for each in self.stored())
             if common(promised, log) < held_entries:
                 raise BrokenError(f"elected with {log}, promised {promised}, {held_entries} held")
-        # What no member has is lost: more members lost their storage than the quorums stand.
         self.confirmed = self.confirmed[: common(self.confirmed, log)]
         self.acknowledged = self.acknowledged[: common(self.acknowledged, log)]
-        if not is_closed:
-            self.closed = None
 
     def check_dropped(self, member: str, kept: int) -> None:
         log = self.disk(member).log
