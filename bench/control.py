@@ -1,14 +1,15 @@
 """Benchmark: control requests, ours against the Java archive, in the same run.
 
-    python bench/control.py [--rounds N] [--measure find cycle replay]
+    python bench/control.py [--rounds N] [--measure find cycle replay start]
                                   [--driver external|embedded] [--udp]
                                   [--term-length 64m] [--warm-up N] [--json]
 
 The archives run alternately, one at a time, on a C media driver or with an embedded one (C in ours,
 Java in theirs), and a busy Java client sends requests. Measured are recordings listed
 by id (`find`, calls per second), lifecycles of recordings (`cycle`: new publication, start, one
-message recorded, stop, close; per second) and the time from a replay request to its first fragment
-(`replay`), each for a second, after some seconds of warm-up. Ratios are ours to theirs: above 1 for
+message recorded, stop, close; per second) and the time from a replay request to its first fragment,
+with a subscription that is added afterwards (`replay`) or was there (`start`), each for a second,
+after some seconds of warm-up. Ratios are ours to theirs: above 1 for
 rates, or below 1 for times, ours is faster.
 """
 
@@ -30,7 +31,7 @@ from bench.archives import BenchedArchive, media_driver, run_java_client
 from bench.running import NAMES, in_turns, median_ratio, memory_folder, options_parser
 
 RATES = ("find", "cycle")
-TIMES = ("replay",)
+TIMES = ("replay", "start")
 
 
 def measure(name: str, folder: Path, options: Namespace) -> dict[str, list[float]]:

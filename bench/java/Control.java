@@ -88,6 +88,7 @@ public final class Control
             case "find" -> find();
             case "cycle" -> cycle();
             case "replay" -> replay();
+            case "start" -> start();
             default -> throw new IllegalArgumentException(measurement);
         };
     }
@@ -199,6 +200,42 @@ public final class Control
                 while (received[0] < 16)
                 {
                     subscription.poll(handler, 16);
+                }
+            }
+        }
+        return result.toString();
+    }
+
+    /** The same with one subscription for all replays, which is there before the request. */
+    private String start()
+    {
+        final StringBuilder result = new StringBuilder();
+        final int[] received = new int[1];
+        final FragmentHandler handler = (buffer, offset, length, header) -> received[0]++;
+        try (Subscription subscription = aeron.addSubscription("aeron:ipc", REPLAY_STREAM_ID))
+        {
+            final long beginNs = System.nanoTime();
+            int next = 0;
+            while (System.nanoTime() - beginNs < ROUND_NS)
+            {
+                received[0] = 0;
+                final long id = recordings.get(next++ % recordings.size());
+                final long startNs = System.nanoTime();
+                archive.startReplay(id, 0, Long.MAX_VALUE, "aeron:ipc", REPLAY_STREAM_ID);
+                while (0 == received[0])
+                {
+                    if (subscription.poll(handler, 1) <= 0)
+                    {
+                        idle();
+                    }
+                }
+                result.append(result.isEmpty() ? "" : ",").append(System.nanoTime() - startNs);
+                while (received[0] < 16)
+                {
+                    if (subscription.poll(handler, 16) <= 0)
+                    {
+                        idle();
+                    }
                 }
             }
         }

@@ -24,7 +24,7 @@ from aerotape.codecs.payload_encoder import PayloadEncoder
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.schema_files import load_schema
 from aerotape.errors import ConfigurationError, SegmentError
-from aerotape.replay.offline.selection import EVERYTHING
+from aerotape.replay.offline.selection import EVERYTHING, Selection
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.rest import reading as module
 from aerotape.tools._web.rest.reading import Reading
@@ -59,7 +59,8 @@ def searched(reading: Reading, text: str, **options: Any) -> list[str]:
     position = options.pop("position", None)
     limit = options.pop("limit", 10)
     while True:
-        part = reading.search(reading.opened(0), text, position, limit, "text", **options)
+        selection = Selection(from_position=position, **options)
+        part = reading.search(reading.opened(0), selection, text, limit, "text")
         found += [each["payload"].rstrip(".") for each in part.messages]
         assert part.from_position <= part.to_position <= part.end_position
         if part.to_position == part.end_position:
@@ -90,10 +91,10 @@ def test_a_part_is_bounded(numbered: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """By bytes that are scanned, and by what an answer may have."""
     reading = Reading(ObservedArchive(numbered))
     monkeypatch.setattr(module, "_MAX_SCANNED", 1 << 18)
-    part = reading.search(reading.opened(0), "none", None, 10, "text")
+    part = reading.search(reading.opened(0), EVERYTHING, "none", 10, "text")
     assert (part.messages, part.to_position) == ([], 1 << 18)
     monkeypatch.setattr(module, "_MAX_FOUND", 5_000)
-    part = reading.search(reading.opened(0), "<", None, 1_000, "text")
+    part = reading.search(reading.opened(0), EVERYTHING, "<", 1_000, "text")
     assert 5_000 <= len(json.dumps(part.messages)) < 6_000
 
 
@@ -107,7 +108,7 @@ def test_fields_are_searched(tmp_path: Path) -> None:
     reading = Reading(ObservedArchive(tmp_path), {"market": PayloadSchema.from_file(MARKET)})
 
     def count(text: str, schema: str | None) -> int:
-        return len(reading.search(reading.opened(0), text, None, 10, "text", schema).messages)
+        return len(reading.search(reading.opened(0), EVERYTHING, text, 10, "text", schema).messages)
 
     assert count('"size": 100', "market") == 2
     assert count('"size": 100', None) == 1
@@ -121,11 +122,12 @@ def test_damage_ends_a_part(numbered: Path) -> None:
     """What precedes it is found; a search that begins there says what is wrong."""
     (numbered / f"0-{1 << 20}.rec").unlink()
     reading = Reading(ObservedArchive(numbered))
-    part = reading.search(reading.opened(0), "<1", None, 10_000, "text")
+    part = reading.search(reading.opened(0), EVERYTHING, "<1", 10_000, "text")
     assert part.to_position == 1 << 20
     assert len(part.messages) > 1_000
     with pytest.raises(SegmentError, match="No such file"):
-        reading.search(reading.opened(0), "<1", part.to_position, 10, "text")
+        following = Selection(from_position=part.to_position)
+        reading.search(reading.opened(0), following, "<1", 10, "text")
 
 
 def test_files(numbered: Path, own: CommandLine) -> None:

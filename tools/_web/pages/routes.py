@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import re
 import shlex
@@ -41,7 +42,6 @@ from aerotape.tools._web.rest.reading import (
     Reading,
     Sort,
     listed,
-    position_at,
     row_of,
 )
 from aerotape.tools._web.rest.recordings import MAX_INT64
@@ -187,27 +187,24 @@ def router(
         problem, messages, search = "", [], None
         try:
             with building():
+                selection = Selection(
+                    from_position=position, from_time=from_time or None, to_position=before
+                )
                 if text:
-                    if from_time:
-                        position = max(position or 0, position_at(found, from_time))
                     search = reading.search(
                         found,
+                        selection,
                         text,
-                        position,
                         _MESSAGES,
                         format,
                         schema or None,
-                        to_position=before,
                         max_payload=MAX_TEXT,
                     )
                     messages = search.messages
+                    position = search.from_position if from_time else position
                 else:
-                    selection = Selection(
-                        from_position=position,
-                        from_time=from_time or None,
-                        to_position=before,
-                        last=_MESSAGES if follows or before is not None else None,
-                    )
+                    if follows or before is not None:
+                        selection = dataclasses.replace(selection, last=_MESSAGES)
                     for each in reading.messages(
                         found,
                         selection,

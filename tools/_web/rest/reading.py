@@ -27,7 +27,6 @@ from aerotape.protocol import NULL_POSITION
 from aerotape.replay.offline.directory import Recording, directory_at
 from aerotape.replay.offline.reader import bounded_range, counted
 from aerotape.replay.offline.selection import Selection
-from aerotape.times import parse_time
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools.messages._printing import decoded, message_row
@@ -241,28 +240,26 @@ class Reading:
     def search(
         self,
         found: Recording,
+        selection: Selection,
         text: str,
-        position: int | None,
         limit: int,
         format: Format,
         schema: str | None = None,
         *,
-        to_position: int | None = None,
         max_payload: int = MAX_PAYLOAD,
     ) -> Search:
-        """Search messages that begin at a position or later, for a second or two, or 64 MiB.
+        """Search messages for a second or two, or 64 MiB.
 
         A message is found if its payload has the bytes of the text, or with a schema if the JSON of
         its fields has the text, with a space after each colon and comma, as pages show it.
 
         Args:
             found: the recording.
+            selection: of its messages: positions, times and the checksum.
             text: what is searched; upper and lower case differ.
-            position: bytes; None: the start position.
             limit: the most messages; fewer if an answer would have more than a MiB.
             format: of payloads.
             schema: the name of a schema.
-            to_position: messages that begin there or later are left out, bytes; None: none.
             max_payload: the most bytes of a payload that are shown, and whose fields are searched.
 
         Raises:
@@ -270,10 +267,7 @@ class Reading:
             SegmentError: the file of the first message is missing or damaged.
         """
         self._check_schema(schema)
-        begin = found.start_position if position is None else position
-        end = found.recorded_position
-        if to_position is not None:
-            end = min(end, to_position)
+        begin, end = bounded_range(found, selection).positions
         wanted = text.encode()
         deadline_s = time.monotonic() + _SEARCH_S
         rows: list[dict[str, Any]] = []
@@ -282,7 +276,7 @@ class Reading:
             for at in range(begin, min(end, begin + _MAX_SCANNED), _WINDOW):
                 if at > begin and time.monotonic() >= deadline_s:
                     break
-                for each in found.messages(at, min(at + _WINDOW, end)):
+                for each in found.messages(at, min(at + _WINDOW, end), selection.checksum):
                     fields = None
                     if schema is not None and len(each.payload) <= max_payload:
                         fields = self._fields(schema, each.payload)
@@ -372,11 +366,6 @@ def _row(
     shown, is_whole = _shown(message.payload, format, max_payload)
     row = {**as_row(message_row(message, shown)), "is_whole": is_whole}
     return row if schema is None else {**row, "fields": fields}
-
-
-def position_at(recording: Recording, from_time: str) -> int:
-    """Return the position of the first message that may have been recorded at a time."""
-    return recording.time_index.position_from(parse_time(from_time, "from_time"))
 
 
 def _in_windows(

@@ -25,7 +25,12 @@ from aerotape.tools._web.rest.reading import (
     Sort,
     listed,
 )
-from aerotape.tools._web.rest.selecting import OF_MESSAGES, OF_RECORDINGS, selection_of
+from aerotape.tools._web.rest.selecting import (
+    OF_MESSAGES,
+    OF_RECORDINGS,
+    OF_SEARCHES,
+    selection_of,
+)
 
 MAX_ROWS: Final = 1_000
 _DEFAULT_ROWS: Final = 100
@@ -33,6 +38,7 @@ Limit = Annotated[int, Query(ge=1, le=MAX_ROWS)]
 MAX_INT64: Final = (1 << 63) - 1
 OfRecordings = Annotated[Selection, Depends(selection_of(OF_RECORDINGS))]
 OfMessages = Annotated[Selection, Depends(selection_of(OF_MESSAGES, MAX_ROWS))]
+OfSearches = Annotated[Selection, Depends(selection_of(OF_SEARCHES))]
 OfExports = Annotated[Selection, Depends(selection_of(OF_MESSAGES, MAX_EXPORTED))]
 
 
@@ -139,8 +145,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     def search(
         recording_id: int,
         text: Annotated[str, Query(min_length=1, max_length=1_000)],
-        position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
-        to_position: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+        selection: OfSearches,
         limit: Limit = _DEFAULT_ROWS,
         format: Format = "text",
         schema: Annotated[str | None, Query(description="name of one of --schema")] = None,
@@ -151,12 +156,11 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         with building():
             found = reading.search(
                 reading.opened(recording_id),
+                selection,
                 text,
-                position,
                 limit,
                 format,
                 schema,
-                to_position=to_position,
                 max_payload=max_payload,
             )
             how_far = {

@@ -13,9 +13,8 @@ from aerotape.replay.offline.selection import OPTIONS, Selection, parse_texts
 from aerotape.units import MAX_LONG
 
 OF_RECORDINGS: Final = ("channel", "alias", "stream_id", "session_id", "live")
-OF_MESSAGES: Final = (
-    "from_position", "to_position", "from_time", "to_time", "last", "first", "checksum",
-)  # fmt: skip
+OF_SEARCHES: Final = ("from_position", "to_position", "from_time", "to_time", "checksum")
+OF_MESSAGES: Final = (*OF_SEARCHES, "last", "first")
 """Not those by which terms are searched, which may take long."""
 _COUNTS: Final = ("last", "first")
 _TYPES: Final[dict[Callable[[str, str], Any], type]] = {
