@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -404,7 +404,7 @@ class Model:
             member_record.adopted, leadership, len(own.log), is_closed
         )
         self.elected += 1
-        self.check_elected(own.log, is_closed)
+        self.check_elected(member_record.members, own.log, is_closed)
 
     # ---- leaders --------------------------------------------------------------------------------
 
@@ -564,15 +564,17 @@ class Model:
     def stored(self) -> list[Stored]:
         return [each for each in self.disks.values() if each is not None]
 
-    def check_elected(self, log: Log, is_closed: bool) -> None:
+    def check_elected(self, members: Collection[str], log: Log, is_closed: bool) -> None:
         """A leader has what any member still has of what clients were promised."""
-        # What no member has is lost: more members lost their storage than the quorums stand.
-        if not any(each.is_closed and each.log == self.closed for each in self.stored()):
+        # What no member has is lost: more members lost their storage than the quorums stand. An
+        # archive that was replaced may have a part of it.
+        stored = [found for each in members if (found := self.disks.get(each)) is not None]
+        if not any(each.is_closed and each.log == self.closed for each in stored):
             self.closed = None
         if self.closed is not None and not (is_closed and log == self.closed):
             raise BrokenError(f"elected with {log}, closed with {self.closed}")
         for promised in (self.confirmed, self.acknowledged):
-            held_entries = max(common(promised, each.log) for each in self.stored())
+            held_entries = max(common(promised, each.log) for each in stored)
             if common(promised, log) < held_entries:
                 raise BrokenError(f"elected with {log}, promised {promised}, {held_entries} held")
         self.confirmed = self.confirmed[: common(self.confirmed, log)]
