@@ -147,7 +147,7 @@ class Election:
     def has_enough(self) -> bool:
         """Whether those that have replied to the last question are enough."""
         states = self._queried if self._epoch == NO_EPOCH else self._promised
-        return self._missing(states, self._groups(self._queried), serves=True) is None
+        return self._missing(states, serves=True) is None
 
     def step(self) -> Step:
         """Return the next step."""
@@ -158,7 +158,7 @@ class Election:
         asked = self._queried.keys() - {self._own.member_record.own}
         if waiting := asked - self._promised.keys() - self._silent:
             return Promise(self._epoch, frozenset(waiting))
-        if missing := self._missing(self._promised, self._groups(self._queried), self._serves):
+        if missing := self._missing(self._promised, self._serves):
             return Refused(Refusal.TOO_FEW, missing)
         # Its own log, of two that are the same: the first one wins.
         best = max(self._promised.values(), key=lambda state: state.rank)
@@ -170,8 +170,7 @@ class Election:
     def _query(self) -> Query | Promise | Refused:
         """Ask all members of all groups that any of them knows."""
         states = self._queried
-        groups = self._groups(states)
-        known = {each for group in groups for each in group}
+        known = {each for group in self._groups for each in group}
         if waiting := known - states.keys() - self._silent:
             return Query(frozenset(waiting))
         by_id: dict[int, str] = {}
@@ -179,7 +178,7 @@ class Election:
             other = by_id.setdefault(state.archive_id, name)
             if other != name:
                 return Refused(Refusal.TWICE, f"{other} and {name} are the same")
-        if missing := self._missing(states, groups, self._serves):
+        if missing := self._missing(states, self._serves):
             return Refused(Refusal.TOO_FEW, missing)
         own = self._own.member_record.own
         if not self._may_fence and any(
@@ -191,10 +190,8 @@ class Election:
         number = max(state.member_record.promised[0] for state in states.values()) + 1
         return Promise((number, own), frozenset(states.keys() - {own}))
 
-    def _missing(
-        self, states: Mapping[str, MemberState], groups: set[Group], serves: bool
-    ) -> str | None:
-        return self._quorums.missing_to_elect(groups, states, serves=serves)
+    def _missing(self, states: Mapping[str, MemberState], serves: bool) -> str | None:
+        return self._quorums.missing_to_elect(self._groups, states, serves=serves)
 
     def _adopt(
         self, epoch: Epoch, best: MemberState, newest: MemberState, electors: frozenset[str]
@@ -211,7 +208,12 @@ class Election:
         )
         return Adopt(member_record, best.is_closed, electors)
 
-    @staticmethod
-    def _groups(states: Mapping[str, MemberState]) -> set[Group]:
-        """Return all groups that any of these members knows."""
-        return {group for state in states.values() for group in state.member_record.groups}
+    @property
+    def _groups(self) -> set[Group]:
+        """All groups that any member has named.
+
+        Also one that has learned of a group between the query and its promise: another leader may
+        have replaced a member meanwhile, and confirm entries with the new group alone.
+        """
+        states = (*self._queried.values(), *self._promised.values())
+        return {group for state in states for group in state.member_record.groups}

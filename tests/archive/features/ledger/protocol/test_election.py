@@ -129,6 +129,18 @@ def test_too_few_promises() -> None:
     assert step.why is Refusal.TOO_FEW
 
 
+def test_a_group_that_a_member_has_learned_of_meanwhile() -> None:
+    """Its leader may have replaced a member since the query: then the new group confirms alone."""
+    own, other = member("a", 50), member("b", 70)
+    election = elect(own, other)
+    replacing = member("b", 70, groups=(GROUP, ("d", "b", "c")), version=(OLD, 1))
+    promise(election, own, replacing)
+    assert not election.has_enough
+    step = election.step()
+    assert isinstance(step, Refused)
+    assert step.why is Refusal.TOO_FEW
+
+
 def test_a_leader_that_is_active() -> None:
     """It is fenced only if the caller wants that; one archive that is a member twice never."""
     own, other = member("a", 50), member("b", 50, is_recording=True)
