@@ -104,7 +104,7 @@ def add_tables(
         except AerotapeError as error:
             problem = str(error)
         columns = (
-            *("Ledger:", "Type", "State", "Writer", "LAP:", "LAC:", "Unconfirmed:B"),
+            *("Ledger:#", "Type", "State", "Writer", "LAP:", "LAC:", "Unconfirmed:B"),
             "Mirrors connected",
         )
         form = [("Scope", "scope", scope), ("after", "after", after)]
@@ -128,7 +128,7 @@ def add_tables(
             "ledger.html",
             "/ledgers",
             title=f"Ledger {ledger[:20]}",
-            facts=[(name, value) for name, value in facts if name != "members"],
+            facts=[(name, title_of(name), value) for name, value in facts if name != "members"],
             members=next((value for name, value in facts if name == "members"), []),
             entries=[
                 (each.entry_id, len(each.payload), shortened(utf8_text(each.payload, MAX_TEXT + 1)))
@@ -156,7 +156,7 @@ def add_tables(
         ]
         count = snapshot.value(CounterType.REPLAY_SESSIONS) or 0
         note = f"{count} in progress; not shown: {max(count - len(rows), 0)}"
-        columns = ("Recording:", "Channel", "Stream:", "Session:", "Position:", "Lag:B")
+        columns = ("Recording:#", "Channel", "Stream:#", "Session:#", "Position:", "Lag:B")
         return table(page, request, "/replays", "Replays", columns, rows, note=note, live=True)
 
     @routes.get("/retention")
@@ -182,7 +182,7 @@ def add_tables(
             command = shlex.join(words) if retention.refusal(request) else ""
         except AerotapeError as error:
             problem = str(error)
-        columns = ("Recording:", "Deleted before:", "Segment files:", "Size:B", "Reasons")
+        columns = ("Recording:#", "Deleted before:", "Segment files:", "Size:B", "Reasons")
         return table(
             page,
             request,
@@ -240,7 +240,7 @@ def add_tables(
         note = ", ".join(f"{name}: {count}" for name, count in found.items())
         columns = (
             *("Client", "From", "Since", "Responses to", "Reads replays of", "Publishes"),
-            "Session id:",
+            "Session id:#",
         )
         return table(
             page, request, "/sessions", "Sessions", columns, rows, note=note, live=True
@@ -253,7 +253,7 @@ def add_tables(
             (each.counter_id, each.type_id, each.value, each.label)
             for each in (*snapshot.own_counters, *snapshot.counters)
         ]
-        columns = ("Id:", "Type:", "Value:", "Label")
+        columns = ("Id:#", "Type:#", "Value:", "Label")
         return table(page, request, "/counters", "Counters", columns, rows, live=True)
 
     @routes.get("/errors")
@@ -291,11 +291,11 @@ def table(
 ) -> Response:
     """Return a page with a table.
 
-    The titles of columns of numbers end with a colon, of bytes with `:B`. The form has a label,
-    name and value for each field. A live one is read again while it is shown.
+    The titles of columns of numbers end with a colon, of bytes with `:B`, of ids with `:#`. The
+    form has a label, name and value for each field. A live one is read again while it is shown.
     A template that extends that of tables may have a context of its own.
     """
-    kinds = {"": "text", ":": "number", ":B": "bytes"}
+    kinds = {"": "text", ":": "number", ":B": "bytes", ":#": "id"}
     parts = [name.partition(":") for name in columns]
     shown = [{"title": title, "kind": kinds[colon + kind]} for title, colon, kind in parts]
     if len(rows) > _MAX_TABLE_ROWS:
@@ -319,6 +319,12 @@ def table(
 def shortened(text: str) -> str:
     """Return a text that fits into a table."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+
+
+def title_of(field: str) -> str:
+    """Return the name of a field of REST in words, without its unit."""
+    name = field.removesuffix("_ms").removesuffix("_bytes").removeprefix("has_")
+    return name.replace("_", " ").capitalize()
 
 
 def _source(session: Session) -> str:

@@ -218,7 +218,7 @@ function clock(_plot, seconds) {
 }
 
 function plot(place, data, { label, paths, text, increments, height = 260, x = {}, scale = {}, time = null }) {
-  const color = getComputedStyle(place).color;
+  const color = () => getComputedStyle(place).color;
   const axis = { stroke: color, grid: { stroke: color, width: 0.2 } };
   const options = {
     width: place.clientWidth,
@@ -234,6 +234,7 @@ function plot(place, data, { label, paths, text, increments, height = 260, x = {
   };
   const made = new uPlot(options, data, place);
   addEventListener("resize", () => made.setSize({ width: place.clientWidth, height }));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => made.redraw(false));
   return made;
 }
 
