@@ -30,18 +30,28 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "demo"))
 import pyarrow
 from market_data import Quote
 from support.builders.long_recording import write_recording
+from support.builders.market_schema import MARKET_SCHEMA, MARKET_VALUES
 
+from aerotape.codecs.payload_encoder import PayloadEncoder
 from aerotape.codecs.payloads import PayloadSchema
+from aerotape.codecs.schema_files import schema_of
 from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._live_archive import counting_payload, frame_bytes
 from bench.running import Report, memory_folder, options_parser
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
+    from aerotape.codecs.payload_plan import Types
 
 SCHEMA = Path(__file__).resolve().parents[1] / "tests" / "demo" / "market-data.xml"
 QUOTE = Quote(7, 1_700_000_000_000_000_000, 42, 300, 200, 101_250_000, 101_270_000).encode()
 SEQUENCE_AT = 8
+REFRESH = PayloadEncoder(schema_of(MARKET_SCHEMA.encode(), "market"), "Refresh").encode(
+    MARKET_VALUES
+)
+# Of the field `length`, which is not read.
+LENGTH_AT = 110
+PRICES = ("position", "transactTime", "price", "high", "sent", "eventTime")
 LINE = (
     "| {name} | {message_bytes} B | {m_messages_per_s:.1f} | {gb_per_s:.2f} | "
     "{peak_memory_mib:.0f} MiB |"
@@ -53,8 +63,9 @@ class Case:
     """A measurement.
 
     Attributes:
-        columns: None for all; of a quote typed ones.
+        columns: None for all; of a quote or refresh typed ones.
         decode_only: payloads that are in memory already are decoded.
+        types: of the columns of refreshes, which have prices and times.
     """
 
     name: str
@@ -63,6 +74,7 @@ class Case:
     checksum: ChecksumName = "none"
     quotes: bool = False
     decode_only: bool = False
+    types: Types | None = None
 
 
 CASES = (
@@ -75,6 +87,8 @@ CASES = (
     Case("scan and decode, all fields and position", len(QUOTE), None, quotes=True),
     Case("scan and decode, two fields", len(QUOTE), ("bidPrice", "askPrice"), quotes=True),
     Case("decode only, all fields", len(QUOTE), quotes=True, decode_only=True),
+    Case("scan and decode, prices and times", len(REFRESH), PRICES, types="semantic"),
+    Case("the same as numbers", len(REFRESH), PRICES, types="wire"),
 )
 QUOTE_COLUMNS = (
     "position", "sequence", "eventTime", "instrumentId", "bidSize", "askSize", "bidPrice",
@@ -87,6 +101,10 @@ def measure(case: Case, archive_dir: Path, rounds: int) -> dict[str, Any]:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     recording = open_directory(archive_dir).recording(0)
     schema = PayloadSchema.from_file(SCHEMA, "Quote") if case.quotes else None
+    if case.types is not None:
+        market = archive_dir / "market.xml"
+        market.write_text(MARKET_SCHEMA)
+        schema = PayloadSchema.from_file(market, "Refresh", types=case.types)
     arguments: dict[str, Any] = {"checksum": case.checksum, "columns": case.columns}
     if schema is not None:
         arguments |= {"schema": schema, "columns": case.columns or QUOTE_COLUMNS}
@@ -122,6 +140,8 @@ def run(case: Case, folder: Path, length: int, rounds: int) -> dict[str, Any]:
     archive_dir = folder / "archive"
     if case.quotes:
         payload, counted_at = QUOTE, SEQUENCE_AT
+    elif case.types is not None:
+        payload, counted_at = REFRESH, LENGTH_AT
     else:
         payload, counted_at = counting_payload(case.message_bytes), 0
     try:
