@@ -23,6 +23,7 @@ _HADOOP = ("hdfs", "viewfs")
 _FORMS = {
     **dict.fromkeys(("s3", "s3a", "s3n", "gs", "gcs"), "BUCKET/FOLDER"),
     **dict.fromkeys(("abfs", "abfss"), "CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"),
+    "az": "CONTAINER/FOLDER",
     "file": "/FOLDER",
 }
 
@@ -48,7 +49,7 @@ class StorageOptions:
     def redacted(self, text: str) -> str:
         """Remove the values of options from a message of another package."""
         for name, value in self.items:
-            if len(value) > 3 and re.search("key|secret|token|password|pass|auth", name, re.I):
+            if len(value) > 3 and re.search("key|secret|token|pass|auth|proxy", name, re.I):
                 text = text.replace(value, "…")
         return text
 

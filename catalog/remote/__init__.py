@@ -1,1 +1,1 @@
-"""Archive directories in object stores, read through fsspec or Arrow file systems."""
+"""Archive directories in object stores, read through obstore or fsspec."""

@@ -1,142 +1,212 @@
-"""S3 through Rust's `object_store`, the crate in obstore and delta-rs, and its options.
-
-Arrow's S3FileSystem requests the length of each file that it opens: for many small recordings that
-is half of all requests. obstore reads bytes without that. It does not know the files in ``~/.aws``
-and finds no region by itself, so it is used where credentials and server are given explicitly, as
-options or in the environment, and Arrow in other cases.
-"""
+"""Buckets of S3 and Google Cloud Storage, and containers of Azure, through the package obstore."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from aerotape.catalog.location import StorageOptions
-from aerotape.errors import ConfigurationError
+from aerotape.catalog.remote.store_options import advice_on_profiles, make_store
+from aerotape.errors import AerotapeError, ConfigurationError, StorageError
+from aerotape.formatting import not_installed
 
-_OPTIONS: Final = {
-    "access_key": "AWS_ACCESS_KEY_ID",
-    "secret_key": "AWS_SECRET_ACCESS_KEY",
-    "session_token": "AWS_SESSION_TOKEN",
-    "region": "AWS_REGION",
-}
-_TIMEOUTS: Final = {"connect_timeout": "connect_timeout", "request_timeout": "timeout"}
-KNOWN_OPTIONS: Final = ("endpoint_override", "scheme", *_OPTIONS, *_TIMEOUTS)
-"""Storage options that `translate_options` accepts."""
-_PLACES: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
-_RETRIES: Final = 3
+_VARIABLES: Final = ("AWS_", "GOOGLE_", "AZURE_", "AZURITE_")
+_CODE: Final = re.compile(r"<Code>([^<]*)</Code>(?:.*?<Message>([^<\n]*))?", re.S)
+_CAUSE: Final = re.compile(r'(?:message|error): "([^"]*)"|\b(TimedOut)\b')
+_METADATA: Final = re.compile(r"/latest/(api|meta-data)/|/computeMetadata/|/metadata/identity")
+_QUERY: Final = re.compile(r"\?\S*")
+_PAST_END: Final = re.compile("InvalidRange|Range Not Satisfiable")
+_NO_BUCKET: Final = re.compile("NoSuchBucket|ContainerNotFound")
 
 
-def translate_options(options: StorageOptions) -> dict[str, str]:
-    """Translate storage options into those of `object_store`.
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket or container, with the methods of fsspec's file systems that are used here.
 
-    Raises:
-        ConfigurationError: an option is not one of `KNOWN_OPTIONS`, or a time is not a number.
+    It can be pickled: another process finds its own credentials. Paths are keys of objects. Each
+    call is a request, or a few, and nothing is open in between.
+
+    All methods raise FileNotFoundError; OSError, with one line of text; ConfigurationError for
+    wrong options; StorageError in a process that was forked after its parent has used obstore.
     """
-    given = dict(options.items)
-    scheme = given.pop("scheme", "https")
-    translated: dict[str, str] = {}
-    endpoint = given.pop("endpoint_override", None)
-    if endpoint is not None:
-        if "://" not in endpoint:
-            endpoint = f"{scheme}://{endpoint}"
-        translated["AWS_ENDPOINT_URL"] = endpoint
-        if endpoint.startswith("http://"):
-            translated["AWS_ALLOW_HTTP"] = "true"
-    for name, value in given.items():
-        if name in _OPTIONS:
-            translated[_OPTIONS[name]] = value
-        elif name not in _TIMEOUTS:
-            raise ConfigurationError(
-                f"storage option {name} is not available for Delta tables: expected "
-                f"{', '.join(KNOWN_OPTIONS)}; set the environment for others",
-                name,
+
+    scheme: str
+    authority: str
+    options: StorageOptions
+
+    def check(self) -> None:
+        """Find credentials, server and region."""
+        with self.store():
+            pass
+
+    def ls(self, path: str, detail: bool = True) -> list[dict[str, Any]]:
+        """List the objects and folders in a folder."""
+        with self.store() as store:
+            found = store.list_with_delimiter(path or None)
+        folders = [{"name": each, "type": "directory"} for each in found["common_prefixes"]]
+        return [*folders, *({**_info(each), "type": "file"} for each in found["objects"])]
+
+    def find(self, path: str, detail: bool = True, on_error: str = "raise") -> dict[str, Any]:
+        """List all objects below a folder, by key."""
+        with self.store() as store:
+            found = map(_info, store.list(path or None).collect())
+        return {each["name"]: each for each in found if each["type"] == "file"}
+
+    def info(self, path: str) -> dict[str, Any]:
+        """Describe an object."""
+        with self.store() as store:
+            return _info(store.head(path))
+
+    def open(self, path: str, mode: str) -> OpenedObject | Upload:
+        """Return an object to read from (``rb``), or a stream to a new one."""
+        return OpenedObject(self, path) if mode == "rb" else Upload(self, path)
+
+    def mv(self, source: str, target: str, recursive: bool = False) -> None:
+        """Copy an object and delete it; it takes the place of one that has the name."""
+        with self.store() as store:
+            store.rename(source, target)
+
+    def rm(self, path: str, recursive: bool = False) -> None:
+        """Delete an object, or all those below a folder."""
+        with self.store() as store:
+            below = store.list(path).collect() if recursive else ()
+            store.delete([each["path"] for each in below] if recursive else path)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Do nothing: folders are parts of names."""
+
+    def invalidate_cache(self) -> None: ...
+
+    @contextmanager
+    def store(self) -> Iterator[Any]:
+        """Yield obstore's store, and convert what it raises."""
+        if _first_process() != os.getpid():
+            raise StorageError(
+                f"cannot read {self.scheme}://{self.authority}: this process was forked after "
+                "object stores were read, and has no threads of obstore; let multiprocessing "
+                "start processes by `forkserver` or `spawn`"
             )
-        else:
-            try:
-                translated[_TIMEOUTS[name]] = f"{float(value) * 1000:.0f}ms"
-            except ValueError:
-                raise ConfigurationError(
-                    f"storage.{name}: {value!r} is not a number", name
-                ) from None
-    return translated
-
-
-class S3Object:
-    """An object, with the methods of pyarrow's files. Nothing is requested before it is read."""
-
-    def __init__(self, store: Any, key: str) -> None:
-        self._store = store
-        self._key = key
-
-    def size(self) -> int:
-        """Request its length, bytes."""
-        import obstore
-
-        return int(obstore.head(self._store, self._key)["size"])
-
-    def read_at(self, length: int, offset: int) -> bytes:
-        """Read a range; fewer bytes at the end (FileNotFoundError, and errors of obstore)."""
-        import obstore
-
         try:
-            return bytes(obstore.get_range(self._store, self._key, start=offset, length=length))
-        except obstore.exceptions.GenericError:
-            # A server refuses a range that begins at the end or after it.
-            if offset >= self.size():
+            yield _store(self.scheme, self.authority, self.options, _environment())
+        except AerotapeError:
+            raise
+        except Exception as error:
+            if isinstance(error, FileNotFoundError) and not _NO_BUCKET.search(str(error)):
+                raise
+            raise OSError(f"{_reason(error)}{advice_on_profiles(self.scheme)}") from None
+
+
+class OpenedObject:
+    """An object of a bucket. Several threads may read from it at once."""
+
+    def __init__(self, bucket: Bucket, path: str) -> None:
+        self._bucket = bucket
+        self._path = path
+
+    @property
+    def size(self) -> int:
+        return int(self._bucket.info(self._path)["size"])
+
+    def read(self) -> bytes:
+        with self._bucket.store() as store:
+            return bytes(store.get(self._path).bytes())
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Request a range; it has fewer bytes at the end."""
+        try:
+            with self._bucket.store() as store:
+                return bytes(store.get_range(self._path, start=offset, length=length))
+        except OSError as error:
+            if _PAST_END.search(str(error)):
                 return b""
             raise
 
-    def read(self) -> bytes:
-        """Read all of it (FileNotFoundError, and errors of obstore)."""
+    def close(self) -> None: ...
+
+
+class Upload:
+    """A stream to an object, which appears when it is closed."""
+
+    closed = False
+
+    def __init__(self, bucket: Bucket, path: str) -> None:
         import obstore
 
-        return bytes(obstore.get(self._store, self._key).bytes())
+        self._bucket = bucket
+        with bucket.store() as store:
+            self._writer = obstore.open_writer(store, path)
+
+    def write(self, data: Any) -> int:
+        """Write a copy of bytes; obstore sends them later."""
+        chunk = bytes(data)
+        with self._bucket.store():
+            self._writer.write(chunk)
+        return len(chunk)
+
+    def flush(self) -> None: ...
 
     def close(self) -> None:
-        """Nothing is open: each read is a request."""
+        if not self.closed:
+            self.closed = True
+            with self._bucket.store():
+                self._writer.close()
+
+    def discard(self) -> None:
+        """End it without an object, unless it is closed."""
+        if not self.closed:
+            self.closed = True
+            self._writer.__exit__(Exception, None, None)
 
 
-_used_by: list[int] = []
+def _info(meta: Any) -> dict[str, Any]:
+    """Describe an object as fsspec does; an empty one may be the mark of a folder."""
+    kind = "file" if meta["size"] else "other"
+    time = meta["last_modified"].timestamp()
+    return {"name": meta["path"], "size": meta["size"], "type": kind, "mtime": time}
 
 
-def object_store(
-    bucket: str, options: StorageOptions, environment: tuple[tuple[str, str], ...]
-) -> Any:
-    """Return obstore's store for a bucket of S3; None where Arrow must read it.
+def _environment() -> tuple[tuple[str, str], ...]:
+    """Return variables with credentials: with other ones a store is another one."""
+    return tuple(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
 
-    Args:
-        bucket: name of the bucket.
-        options: storage options.
-        environment: the variables about AWS, by which the result may differ.
-    """
-    # A process that is forked does not have the threads of obstore.
-    if _used_by and _used_by[0] != os.getpid():
-        return None
-    store = _store(bucket, options, environment)
-    if store is not None and not _used_by:
-        _used_by.append(os.getpid())
-    return store
+
+@lru_cache
+def _first_process() -> int:
+    """Return the id of the first process to use obstore, among this one and its ancestors."""
+    # In a process that is forked later, obstore waits for threads that only its parent has.
+    return os.getpid()
 
 
 @lru_cache(maxsize=32)
-def _store(bucket: str, options: StorageOptions, environment: tuple[tuple[str, str], ...]) -> Any:
+def _store(
+    scheme: str, authority: str, options: StorageOptions, environment: tuple[tuple[str, str], ...]
+) -> Any:
+    """Return obstore's store of a bucket; one for a process, since each has connections."""
+    place = f"{scheme}://{authority}"
     try:
-        from obstore.store import S3Store
+        return make_store(scheme, authority, options)
+    except ImportError as error:
+        raise ConfigurationError(f"{place}: {not_installed('obstore', 'remote')}") from error
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        reason = options.redacted(_reason(error))
+        raise ConfigurationError(f"{place}: storage options: {reason}", "storage") from None
 
-        given: Any = translate_options(options)
-    except (ImportError, ConfigurationError):
-        return None
-    variables = dict(environment)
-    client: Any = {name: given.pop(name) for name in _TIMEOUTS.values() if name in given}
-    found = variables | given
-    # Variables with a part of other credentials would be added to those of the options.
-    is_mixed = "AWS_ACCESS_KEY_ID" in given and "AWS_SESSION_TOKEN" in set(variables) - set(given)
-    if is_mixed or not found.get("AWS_ACCESS_KEY_ID") or not any(map(found.get, _PLACES)):
-        return None
-    given.pop("AWS_ALLOW_HTTP", None)
-    client["allow_http"] = True
-    return S3Store(
-        bucket, config=given, client_options=client, retry_config={"max_retries": _RETRIES}
-    )
+
+def _reason(error: Exception) -> str:
+    """Describe an error of obstore in one line: the server's answer, or what it came from."""
+    text = str(error)
+    if found := _CODE.search(text):
+        return ": ".join(filter(None, found.groups()))
+    line = _QUERY.sub("", text.strip().partition("\n")[0]).rstrip(" .:") or type(error).__name__
+    found = _CAUSE.search(text)
+    cause = (found[1] or "timed out") if found else ""
+    if cause not in line:
+        line = f"{line}: {cause}"
+    return f"no credentials were found, not even a role: {line}" if _METADATA.search(line) else line

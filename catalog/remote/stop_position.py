@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -54,15 +54,12 @@ def find_remote_end(
 @contextmanager
 def _opened(folder: ObjectFolder, segment: SegmentFile) -> Iterator[ObjectFile]:
     try:
-        file = folder.open(segment.path.name)
+        with closing(folder.open(segment.path.name)) as file:
+            yield file
     except FileNotFoundError:
         raise StorageError(
             f"cannot read {segment.path}: it is gone since the directory was listed", segment.path
         ) from None
-    try:
-        yield file
-    finally:
-        file.close()
 
 
 def _last_written_term(

@@ -420,10 +420,10 @@ def open_directory(
 
     Args:
         path: a local directory, or the URL of a copy in remote storage: ``s3://bucket/prefix``,
-            ``hdfs://host:port/path`` and others that pyarrow or fsspec support.
-        storage: endpoint, credentials and other options of remote storage, by the names of the
-            arguments of pyarrow's file system, or of fsspec's; options that are not given come
-            from the environment. A local directory needs none.
+            ``hdfs://host:port/path`` and others that obstore or fsspec support.
+        storage: endpoint, credentials and other options of remote storage, by the names that
+            obstore and delta-rs know, or the arguments of fsspec's file system; options that are
+            not given come from the environment. A local directory needs none.
 
     Raises:
         CatalogError: it holds no catalog that can be read.

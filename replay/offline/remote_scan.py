@@ -174,7 +174,7 @@ class _Pieces:
         self._fetches.append((piece, fetch))
 
     def _open(self, base_position: int) -> ObjectFile:
-        return self._folder.open_ranges(segment_file_name(self._part.recording_id, base_position))
+        return self._folder.open(segment_file_name(self._part.recording_id, base_position))
 
 
 def _fetch(opening: Future[ObjectFile], piece: _Piece) -> bytes:

@@ -114,7 +114,7 @@ def vacuum_files(store: OutputStore, present: Collection[int], retention_hours: 
 def _files(store: OutputStore) -> list[tuple[str, int]]:
     """Return the paths of all files with the times when they were written, the oldest first."""
     found = store.files(CONVERTED_FOLDER).items()
-    files = [(f"{CONVERTED_FOLDER}/{name}", int(info.mtime_ns)) for name, info in found]
+    files = [(f"{CONVERTED_FOLDER}/{name}", int(info["mtime"] * 10**9)) for name, info in found]
     return sorted(files, key=lambda file: file[1])
 
 

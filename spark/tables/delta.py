@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.catalog.remote.object_store import translate_options
+from aerotape.catalog.remote.store_options import delta_options
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.formatting import not_installed
 from aerotape.spark.tables.converted import Converted
@@ -106,8 +106,9 @@ class DeltaRecordingTable:
             import deltalake  # noqa: F401
         except ImportError as error:
             raise ConfigurationError(not_installed("deltalake", "delta")) from error
-        self.storage_options = translate_options(options)
-        _check_scheme(location)
+        self._options = options
+        bucket = _bucket_of(location)
+        self.storage_options = {} if bucket is None else delta_options(bucket, options)
         self.store = OutputStore.open(location, options)
         self.job_id = secrets.token_hex(8)
         self._by_date = by_date
@@ -412,7 +413,7 @@ class DeltaRecordingTable:
             raise self._error(what, error) from error
 
     def _error(self, what: str, error: Exception) -> StorageError:
-        text = str(error).strip().partition("\n")[0]
+        text = self._options.redacted(str(error).strip().partition("\n")[0])
         return StorageError(f"cannot {what} Delta table {self.store.name}: {text}", self.store.name)
 
 
@@ -426,8 +427,11 @@ def _is_of_a_log(name: str) -> bool:
     return name[:1].isdigit()
 
 
-def _check_scheme(location: str | os.PathLike[str]) -> None:
-    """Refuse storage for which delta-rs is not set up, and names that it changes."""
+def _bucket_of(location: str | os.PathLike[str]) -> str | None:
+    """Return the bucket of a table, None for a local one.
+
+    Storage for which delta-rs is not set up is refused, and so are names that it changes.
+    """
     place = parse_location(location, "TABLE")
     if isinstance(place, UrlPath) and str(place).partition("://")[0] not in _SCHEMES:
         raise ConfigurationError(
@@ -445,3 +449,4 @@ def _check_scheme(location: str | os.PathLike[str]) -> None:
             f"{refused[0]!r}, which URLs encode; use ASCII letters, digits and .-_~/",
             "TABLE",
         )
+    return str(place).split("/")[2] if isinstance(place, UrlPath) else None

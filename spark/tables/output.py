@@ -1,29 +1,25 @@
 """The folder of a table that is written: local, in HDFS or in an object store.
 
-A table job changes its output only through this class, and so through pyarrow's file systems,
-except for forcing local files to the disk. Paths are relative to the folder, with slashes.
+A table job changes its output only through this class: object stores through obstore, and local
+folders, HDFS and others through fsspec (`aerotape.catalog.remote.object_folder`), except for what
+fsspec does not have locally. Paths are relative to the folder, with slashes.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.catalog.remote.object_folder import ADVICE, one_line, reach
+from aerotape.catalog.remote.object_folder import ADVICE, FileStream, ObjectFile, one_line, reach
+from aerotape.catalog.remote.object_store import Bucket
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.formatting import not_installed
 from aerotape.url_path import UrlPath
-
-if TYPE_CHECKING:
-    from pyarrow import fs
-
-_DETAIL: Final = re.compile(r"\[errno \d+\] (.+)")
-_OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
 
 
 class OutputStore:
@@ -31,16 +27,20 @@ class OutputStore:
 
     def __init__(
         self,
-        filesystem: fs.FileSystem,
+        file_system: Any,
         root: str,
         name: str | None = None,
         options: StorageOptions = NO_OPTIONS,
     ) -> None:
-        """Take a folder of a pyarrow file system; errors show `name`, and no value of `options`."""
-        self._filesystem = filesystem
+        """Take a folder of what `reach` returns, or a local one without a name.
+
+        Errors show the name, and no value of `options`.
+        """
+        self._file_system = file_system
         self._options = options
         self._root = root.rstrip("/")
         self.name = name or self._root
+        self.is_local = name is None
 
     @classmethod
     def open(cls, out: str | os.PathLike[str], options: StorageOptions = NO_OPTIONS) -> OutputStore:
@@ -56,27 +56,23 @@ class OutputStore:
             ConfigurationError: it is no folder, or in no file system that is known here.
             StorageError: the storage cannot be reached, or refuses.
         """
-        from pyarrow import fs
-
         place = parse_location(out, "OUT")
         if isinstance(place, UrlPath):
-            filesystem, path = reach(place, options)
-            store = cls(filesystem, path, str(place), options)
+            store = cls(*reach(place, options), str(place), options)
         else:
-            store = cls(fs.LocalFileSystem(), str(place.resolve()))
-        if store._type("") == fs.FileType.File:
+            try:
+                from fsspec.implementations.local import LocalFileSystem
+            except ImportError as error:
+                raise ConfigurationError(f"OUT: {not_installed('fsspec', 'spark')}") from error
+            store = cls(LocalFileSystem(), str(place.resolve()))
+        if store.exists(""):
             raise ConfigurationError(f"{store.name} is a file: name a folder for the table")
         return store
 
     @property
-    def is_local(self) -> bool:
-        """Whether it is a folder of this machine."""
-        return str(self._filesystem.type_name) == "local"
-
-    @property
     def is_object_store(self) -> bool:
         """Whether folders are only names, and files are moved one by one."""
-        return str(self._filesystem.type_name) in _OBJECT_STORES
+        return isinstance(self._file_system, Bucket)
 
     def local_path(self, path: str = "") -> Path:
         """The path of a file of a local folder."""
@@ -85,29 +81,36 @@ class OutputStore:
     # -- looking -----------------------------------------------------------------------------
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
-        from pyarrow import fs
-
-        return bool(self._type(path) != fs.FileType.NotFound)
+        """Whether there is a file that is not a folder."""
+        full = self._full(path)
+        with self._errors("inspect", path), suppress(FileNotFoundError):
+            return bool(full and self._file_system.info(full)["type"] == "file")
+        return False
 
     def files(self, path: str = "") -> dict[str, Any]:
-        """List the files in a folder and its folders: pyarrow's FileInfo, by path below `path`.
+        """List the files in a folder and its folders: fsspec's descriptions, by path below `path`.
 
         A folder that does not exist has none.
         """
-        from pyarrow import fs
-
         base = self._full(path)
-        selector = fs.FileSelector(base, allow_not_found=True, recursive=True)
-        with self._errors("list", path):
-            infos = self._filesystem.get_file_info(selector)
-        return {info.path[len(base) :].lstrip("/"): info for info in infos if info.is_file}
+        found = {}
+        with self._errors("list", path), suppress(FileNotFoundError):
+            self._file_system.invalidate_cache()
+            found = self._file_system.find(base, detail=True, on_error="raise")
+        return {name[len(base) :].lstrip("/"): info for name, info in found.items()}
 
     @contextmanager
     def open_file(self, path: str) -> Iterator[Any]:
         """Open a file for random reads (StorageError)."""
+        import pyarrow
+
         with self._errors("read", path):
-            stream = self._filesystem.open_input_file(self._full(path))
+            if self.is_local:
+                stream: Any = pyarrow.OSFile(self._full(path))
+            else:
+                file = self._file_system.open(self._full(path), "rb")
+                place = UrlPath(self._where(path))
+                stream = FileStream(ObjectFile(file, place, self._options))
         with stream:
             yield stream
 
@@ -116,23 +119,29 @@ class OutputStore:
     def make_folder(self, path: str = "") -> None:
         """Make a folder and those above it; it may exist."""
         with self._errors("create", path):
-            self._filesystem.create_dir(self._full(path), recursive=True)
+            self._file_system.makedirs(self._full(path), exist_ok=True)
 
     @contextmanager
     def new_file(self, path: str) -> Iterator[Any]:
         """Open a new file for writing; it is on the disk when the block ends.
 
-        The folders above it are created. When the block raises, the file is deleted.
+        The folders above it are created. When the block raises, there is no new file: in object
+        stores it appears only when it is complete, in other storage it is deleted.
 
         Raises:
             OSError: it cannot be written. Not a StorageError, as faults of a recording are, from
                 which tasks distinguish it.
         """
+        import pyarrow
+
+        full = self._full(path)
         try:
-            if not self.is_object_store:
-                parent = self._full(path).rpartition("/")[0]
-                self._filesystem.create_dir(parent, recursive=True)
-            stream = self._filesystem.open_output_stream(self._full(path))
+            self._file_system.makedirs(full.rpartition("/")[0], exist_ok=True)
+            if self.is_local:
+                stream = file = pyarrow.OSFile(full, "wb")  # it does not hold Python's lock
+            else:
+                file = self._file_system.open(full, "wb")
+                stream = pyarrow.PythonFile(file, "w")  # some packages have no `tell`
         except Exception as error:
             raise self._os_error(path, error) from None
         try:
@@ -145,11 +154,11 @@ class OutputStore:
                 with self.local_path(path).open("rb") as written:
                     os.fsync(written.fileno())
         except BaseException:
-            # Closing makes an object that was begun visible; it is deleted right after.
             with suppress(Exception):
-                stream.close()
-            with suppress(Exception):
-                self._filesystem.delete_file(self._full(path))
+                (file.discard if self.is_object_store else stream.close)()
+            if not self.is_object_store:
+                with suppress(Exception):
+                    self._file_system.rm(full)
             raise
 
     @contextmanager
@@ -171,14 +180,11 @@ class OutputStore:
         """
         with self._errors("move to", target):
             places = self._full(source), self._full(target)
-            try:
-                self._filesystem.move(*places)
-            except NotImplementedError:  # Azure without hierarchical namespaces: by a copy
-                if not self.is_object_store:
-                    raise
-                self._filesystem.copy_file(*places)
-                self._filesystem.delete_file(places[0])
-            if not (self.is_local or self.is_object_store) and self.exists(source):
+            if self.is_local:
+                Path(places[0]).replace(places[1])
+                return
+            self._file_system.mv(*places, recursive=True)
+            if not self.is_object_store and self.exists(source):
                 # HDFS says so in an answer, which fsspec does not read.
                 raise OSError(errno.EEXIST, "not renamed; does the name exist already?")
 
@@ -194,28 +200,20 @@ class OutputStore:
 
     def delete_file(self, path: str) -> None:
         """Delete a file; it need not exist."""
-        self._delete(path, self._filesystem.delete_file)
+        with self._errors("delete", path), suppress(FileNotFoundError):
+            self._file_system.rm(self._full(path))
 
     def delete_folder(self, path: str) -> None:
         """Delete a folder and all that is in it; it need not exist."""
-        self._delete(path, self._filesystem.delete_dir)
+        with self._errors("delete", path), suppress(FileNotFoundError):
+            self._file_system.rm(self._full(path), recursive=True)
 
     # -- inside ------------------------------------------------------------------------------
 
-    def _delete(self, path: str, delete: Callable[[str], None]) -> None:
-        try:
-            with self._errors("delete", path):
-                delete(self._full(path))
-        except StorageError:
-            if self.exists(path):
-                raise
-
     def _full(self, path: str) -> str:
+        if self.is_object_store and not self._root:
+            return path
         return f"{self._root}/{path}" if path else (self._root or "/")
-
-    def _type(self, path: str) -> Any:
-        with self._errors("inspect", path):
-            return self._filesystem.get_file_info(self._full(path)).type
 
     @contextmanager
     def _errors(self, what: str, path: str) -> Iterator[None]:
@@ -229,7 +227,7 @@ class OutputStore:
             advice = "" if self.is_local else f" ({ADVICE})"
             raise StorageError(
                 f"cannot {what} {where}: {self._reason(error)}{advice}", where
-            ) from error
+            ) from None
 
     def _os_error(self, path: str, error: Exception) -> OSError:
         """Say of an error in a task where it was; Python's own words then tell it in one line."""
@@ -240,8 +238,8 @@ class OutputStore:
         return f"{self.name}/{path}" if path else self.name
 
     def _reason(self, error: Exception) -> str:
-        found = _DETAIL.search(str(error))
-        reason = found[1] if found else None
-        if reason is None and isinstance(error, OSError):
-            reason = error.strerror
-        return self._options.redacted(reason or one_line(error, self._options))
+        if isinstance(error, OSError) and error.errno is not None and error.strerror:
+            # pyarrow adds where in its code.
+            reason = os.strerror(error.errno) if self.is_local else error.strerror
+            return self._options.redacted(reason)
+        return one_line(error, self._options)

@@ -135,7 +135,7 @@ def configure(parser: argparse.ArgumentParser, out: str, about_out: str) -> None
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the storage of a URL, e.g. endpoint_override=HOST:PORT (repeatable; "
+        help="an option of the storage of a URL, e.g. endpoint=https://HOST:PORT (repeatable; "
         "give credentials in the environment)",
     )
     parser.add_argument(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import random
 import threading
 from collections import Counter
@@ -266,8 +265,7 @@ def test_files_are_read_without_requests_for_their_length(
     store: ObjectStore, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request for each small recording, beside those for the catalog and the list of files,
-    with credentials as options or in the environment; with an option that obstore does not have the
-    rows are the same."""
+    with credentials as options or in the environment."""
     for seed in range(6):
         add_recording(tmp_path, fill(SegmentBuilder(), 5, seed=seed))
     url = store.upload(tmp_path, prefix)
@@ -279,44 +277,27 @@ def test_files_are_read_without_requests_for_their_length(
         return Counter(request.method for request in store.requests)
 
     assert read(store.options) == {"GET": 3 + 6}
-    assert read({**store.options, "background_writes": "false"}) == {"HEAD": 2 + 6, "GET": 3 + 6}
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     assert read({}) == {"GET": 3 + 6}
-
-    # A forked process reads in the other way.
-    store.requests.clear()
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        count = pool.apply_async(count_messages, (url,)).get(timeout=60)
-    assert count == 5
-    assert "HEAD" in {request.method for request in store.requests}
-
-
-def count_messages(url: str) -> int:
-    return len(list(open_directory(url).recording(0).messages()))
 
 
 def test_wrong_locations_and_credentials_have_distinct_errors(
     store: ObjectStore, prefix: str, tmp_path: Path
 ) -> None:
-    """A missing directory, bucket, server, option, scheme or recording is a one-line error without
-    a secret."""
+    """A missing directory, server, scheme or recording is a one-line error without a secret."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     url = store.upload(tmp_path, prefix)
     with pytest.raises(CatalogError, match=f"no catalog at {url}/none/archive.catalog"):
         open_directory(f"{url}/none", store.options)
     with pytest.raises(UnknownRecordingError, match=f"no recording with id 7 .*{url}"):
         open_directory(url, store.options).recording(7)
-    with pytest.raises(ConfigurationError, match=r"pyarrow's S3FileSystem: .*'enpoint'"):
-        open_directory(url, {"enpoint": "x"})
-    with pytest.raises(ConfigurationError, match=r"storage.connect_timeout: 'soon' is not a num"):
-        open_directory(url, {**store.options, "connect_timeout": "soon"})
     with pytest.raises(ConfigurationError, match="nosuch://b"):
         open_directory("nosuch://b/a")
-    gone = {**store.options, "endpoint_override": "http://127.0.0.1:9", "connect_timeout": "1"}
+    gone = {**store.options, "endpoint": "http://127.0.0.1:9", "connect_timeout": "1"}
     with pytest.raises(StorageError, match=r"cannot read s3://.*are endpoint, region") as raised:
         open_directory(url, gone)
-    assert store.options["secret_key"] not in str(raised.value)
+    assert store.options["secret_access_key"] not in str(raised.value)
 
 
 def test_connection_settings_come_from_the_environment(
@@ -331,7 +312,7 @@ def test_connection_settings_come_from_the_environment(
         assert len(open_directory(url).recordings()) == 1
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-the-right-one")
         with pytest.raises(
-            StorageError, match=rf"cannot read {url}/archive.catalog: .*lacked the nec"
+            StorageError, match=rf"cannot read {url}/archive.catalog: SignatureDoesNotMatch"
         ):
             open_directory(url)
 
@@ -348,7 +329,7 @@ def test_marks_of_suspect_recordings_are_read(
 
 
 def test_other_schemes_go_through_fsspec(tmp_path: Path) -> None:
-    """fsspec handles schemes that Arrow does not know: in this test its file system in memory."""
+    """fsspec handles schemes that obstore does not: in this test its file system in memory."""
     fsspec = pytest.importorskip("fsspec")
     builder = fill(SegmentBuilder(), 100)
     builder.frame(b"the rest never came", flags=BEGIN)

@@ -18,9 +18,6 @@ from support.spark import object_store, spark_cluster
 from support.spark.object_store import ObjectStore
 
 import aerotape
-from aerotape.catalog.location import StorageOptions
-from aerotape.catalog.remote.object_folder import reach
-from aerotape.url_path import UrlPath
 
 pytestmark = pytest.mark.spark
 
@@ -122,10 +119,10 @@ def test_a_script_and_the_parquet_job_on_a_cluster(
     assert len(executors) == 2
     assert tmp_path not in executors
 
-    bucket, path = reach(UrlPath(f"{url}-table"), StorageOptions.of(store.options))
+    path = f"{url}-table".removeprefix("s3://")
     for table in (
         dataset.dataset(tmp_path / "table", format="parquet").to_table(),
-        dataset.dataset(path, filesystem=bucket, format="parquet").to_table(),
+        dataset.dataset(path, filesystem=store.file_system, format="parquet").to_table(),
     ):
         payloads = table.sort_by("position")["payload"].to_pylist()
         assert payloads == [m.payload for m in builder.messages]

@@ -17,7 +17,7 @@ from aerotape.url_path import UrlPath
 pytest.importorskip("pyspark")
 pytest.importorskip("requests")
 
-from pyarrow import dataset, fs
+from pyarrow import dataset
 from support.jvm import hdfs
 from support.jvm.hdfs import SmallHdfs
 from support.jvm.java import HarnessError
@@ -51,9 +51,9 @@ def url(request: pytest.FixtureRequest, cluster: SmallHdfs) -> str:
 
 def upload(folder: Path, url: str) -> None:
     file_system, path = reach(UrlPath(url), NO_OPTIONS)
-    file_system.create_dir(path, recursive=True)
+    file_system.makedirs(path, exist_ok=True)
     for file in folder.iterdir():
-        with file_system.open_output_stream(f"{path}/{file.name}") as stream:
+        with file_system.open(f"{path}/{file.name}", "wb") as stream:
             stream.write(file.read_bytes())
 
 
@@ -79,7 +79,6 @@ def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
             for message in recording.messages()
         ]
         assert sorted((row["position"], row["payload"]) for row in rows) == sorted(expected)
-        infos = file_system.get_file_info(fs.FileSelector(path, recursive=True))
-        names = {info.path.rpartition("/")[2] for info in infos if info.is_file}
+        names = {name.rpartition("/")[2] for name in file_system.find(path)}
         assert {name for name in names if not name.endswith(".parquet")} == set()
         fill(live, 40, seed=5).write(tmp_path)

@@ -10,6 +10,7 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog.location import StorageOptions
+from aerotape.errors import ConfigurationError
 
 pytest.importorskip("pyarrow")
 
@@ -18,6 +19,59 @@ from support.spark.table_rig import TasksHere, expected_rows, options, rows_of, 
 from aerotape.spark.tables.folder import ParquetFolder
 from aerotape.spark.tables.job import TableJob
 from aerotape.spark.tables.output import OutputStore
+
+
+def write(store: OutputStore, name: str, data: bytes) -> None:
+    with store.new_file(name) as stream:
+        stream.write(data)
+
+
+def test_folders_of_any_name_in_any_storage(tmp_path: Path) -> None:
+    """Files are written, listed, read, moved and deleted; one whose writing fails is not there, and
+    in an object store the one before it stays."""
+    pytest.importorskip("moto")
+    from support.spark import object_store
+
+    with object_store.serve() as server:
+        name = "a b/é%20#c"
+        for place in (f"s3://tapes/{name}", f"memory://tables/{name}", str(tmp_path / name)):
+            storage = StorageOptions.of(server.options if place.startswith("s3") else {})
+            store = OutputStore.open(place, storage)
+            assert store.files() == {}
+            store.make_folder("inner #1")
+            write(store, "inner #1/é", b"first")
+            write(store, "other", b"2")
+            assert set(store.files()) == {"inner #1/é", "other"}
+            assert set(store.files("inner #1")) == {"é"}
+            with store.open_file("inner #1/é") as file:
+                assert file.read() == b"first"
+            for path in ("new", "other"):
+                with pytest.raises(KeyError), store.new_file(path) as stream:
+                    stream.write(bytes(10))
+                    raise KeyError
+            kept = {"other"} if store.is_object_store else set()
+            assert set(store.files()) == {"inner #1/é", *kept}
+            store.move("inner #1/é", "%2F")
+            assert set(store.files()) == {"%2F", *kept}
+            with pytest.raises(ConfigurationError, match="is a file: name a folder"):
+                OutputStore.open(f"{place}/%2F", storage)
+            store.delete_file("none")
+            store.delete_folder("none")
+            store.delete_folder("")
+            assert store.files() == {}
+
+
+def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
+    """With the name of the file, and not with pyarrow's details."""
+    (tmp_path / "new").symlink_to("/dev/full")
+    store = OutputStore.open(tmp_path)
+    with (
+        pytest.raises(OSError, match=rf"^\[Errno 28\] No space left on device: '{tmp_path}/new'$"),
+        store.new_file("new") as stream,
+        store.writing("new"),
+    ):
+        stream.write(bytes(1 << 20))
+    assert store.files() == {}
 
 
 def test_an_interrupt_while_files_are_moved(

@@ -61,13 +61,13 @@ class ObjectStore:
     def options(self) -> dict[str, str]:
         """Storage options with valid credentials."""
         return {
-            "endpoint_override": self.endpoint,
-            "access_key": self.access_key,
-            "secret_key": self.secret_key,
+            "endpoint": self.endpoint,
+            "access_key_id": self.access_key,
+            "secret_access_key": self.secret_key,
             "region": "us-east-1",
-            # The default of three seconds can expire on a busy machine.
+            # The default of five seconds can expire on a busy machine.
             "connect_timeout": "60",
-            "request_timeout": "60",
+            "timeout": "60",
         }
 
     @property
@@ -84,6 +84,20 @@ class ObjectStore:
             "AWS_SECRET_ACCESS_KEY": self.secret_key,
             "AWS_REGION": "us-east-1",
         }
+
+    @property
+    def file_system(self) -> Any:
+        """pyarrow's file system of the server, to read what was written."""
+        from pyarrow.fs import S3FileSystem
+
+        return S3FileSystem(
+            endpoint_override=self.endpoint,
+            access_key=self.access_key,
+            secret_key=self.secret_key,
+            region="us-east-1",
+            connect_timeout=60,
+            request_timeout=60,
+        )
 
     def upload(self, folder: Path, prefix: str) -> str:
         """Copy a folder's files, and those below it, to the bucket; return the URL."""
