@@ -9,7 +9,7 @@ too short are reported when they are read.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -104,8 +104,8 @@ class RemoteRecording(StoredRecording):
     def read_segment(self, base_position: int, offset: int, length: int) -> bytes:
         """As for a local recording, in one request, or two."""
         name = segment_file_name(self.recording_id, base_position)
-        with closing(self._folder.open(name)) as file:
-            return file.read(offset, length)
+        with self._folder.open(name) as file:
+            return file.read_at(offset, length)
 
     def read_time_index(self) -> bytes | None:
         """Fetch the file of its time index, None when there is none (StorageError)."""
@@ -188,8 +188,8 @@ class RemoteDirectory(StoredDirectory[RecordingT]):
     def own_scope_id(self) -> int:
         """Return the scope of its own recordings: the archive id in the copied mark file."""
         try:
-            with closing(self._folder.open(MARK_FILE_NAME)) as file:
-                header = MarkFileHeader.decode(file.read(0, HEADER_LENGTH))
+            with self._folder.open(MARK_FILE_NAME) as file:
+                header = MarkFileHeader.decode(file.read_at(0, HEADER_LENGTH))
         except FileNotFoundError:
             return 0
         return 0 if header is None else scope_of_archive(header.archive_id)

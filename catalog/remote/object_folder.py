@@ -14,7 +14,7 @@ import os
 import posixpath
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -118,8 +118,11 @@ def one_line(error: Exception, options: StorageOptions) -> str:
     return options.redacted(line) or type(error).__name__
 
 
-class ObjectFile:
-    """One file; several threads may read from it at once."""
+class ObjectFile(io.RawIOBase):
+    """One file; several threads may `read_at` at once, and one may read it as a stream.
+
+    All methods raise FileNotFoundError, when the file is not there, and StorageError.
+    """
 
     def __init__(self, file: Any, place: UrlPath, options: StorageOptions) -> None:
         """Take an object of a bucket, or an opened file of fsspec; and what errors are about."""
@@ -127,10 +130,11 @@ class ObjectFile:
         self._failures = partial(failures, place, options)
         self._lock = threading.Lock()
         self._length: int | None = None
+        self._at = 0
 
     @property
     def length(self) -> int:
-        """Bytes in it when it was first asked for (FileNotFoundError, StorageError)."""
+        """Bytes in it when it was first asked for."""
         if self._length is None:
             with self._lock, self._failures():
                 if isinstance(self._file, OpenedObject):
@@ -140,11 +144,8 @@ class ObjectFile:
                     self._length = int(self._file.tell())
         return self._length
 
-    def read(self, offset: int, length: int) -> bytes:
-        """Return a positive number of bytes from `offset` on; fewer at the file's end.
-
-        FileNotFoundError when it is not there, StorageError.
-        """
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Return a positive number of bytes from `offset` on; fewer at the file's end."""
         with self._failures():
             if isinstance(self._file, OpenedObject):  # at once in several threads
                 return self._file.read_range(offset, length)
@@ -152,25 +153,30 @@ class ObjectFile:
                 self._file.seek(offset)
                 return bytes(self._file.read(length))
 
-    def read_all(self) -> bytes:
-        """Return all of a small file (FileNotFoundError, StorageError)."""
-        with self._failures():
-            return bytes(self._file.read())
+    def readall(self) -> bytes:
+        """Return the rest, by one request in an object store."""
+        with self._lock, self._failures():
+            if not isinstance(self._file, OpenedObject):
+                self._file.seek(0)
+            data = bytes(self._file.read())[self._at :]
+        self._at += len(data)
+        return data
 
-    def close(self) -> None:
-        """Close it; concurrent reads complete. An error loses nothing."""
-        with suppress(Exception), self._lock:
-            self._file.close()
+    def readinto(self, buffer: Buffer) -> int:
+        into = memoryview(buffer)
+        length = min(len(into), self.length - self._at)
+        data = self.read_at(self._at, length) if length > 0 else b""
+        into[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = self.length if whence == os.SEEK_END else self._at if whence == os.SEEK_CUR else 0
+        self._at = base + offset
+        return self._at
 
-class FileStream(io.RawIOBase):
-    """A file with a read position."""
-
-    def __init__(self, file: ObjectFile) -> None:
-        """Request the length of the file (FileNotFoundError, StorageError)."""
-        self._file = file
-        self._length = file.length
-        self._at = 0
+    def tell(self) -> int:
+        return self._at
 
     def readable(self) -> bool:
         return True
@@ -178,25 +184,11 @@ class FileStream(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._length}
-        self._at = bases[whence] + offset
-        return self._at
-
-    def readinto(self, buffer: Buffer) -> int:
-        into = memoryview(buffer)
-        length = min(len(into), self._length - self._at)
-        data = self._file.read(self._at, length) if length > 0 else b""
-        into[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
     def close(self) -> None:
-        self._file.close()
+        """Close it; concurrent reads complete. An error loses nothing."""
         super().close()
+        with suppress(Exception), self._lock:
+            self._file.close()
 
 
 class ObjectFolder:
@@ -242,22 +234,24 @@ class ObjectFolder:
 
     def read(self, name: str) -> bytes:
         """Return all of a small file (FileNotFoundError when it is not there, StorageError)."""
-        with closing(self.open(name)) as file:
-            return file.read_all()
+        with self.open(name) as file:
+            return file.readall()
 
     def open_stream(self, name: str) -> BinaryIO:
         """Open a file to be read from front to back in small reads.
 
         FileNotFoundError when it is not there, StorageError.
         """
-        return io.BufferedReader(FileStream(self.open(name)), _BUFFER_LENGTH)
+        file = self.open(name)
+        _ = file.length
+        return io.BufferedReader(file, _BUFFER_LENGTH)
 
     def copy_to(self, descriptor: int, name: str) -> None:
         """Copy a file into an open local one (StorageError)."""
         try:
-            with closing(self.open(name)) as file:
+            with self.open(name) as file:
                 for offset in range(0, file.length, _COPY_LENGTH):
-                    os.pwrite(descriptor, file.read(offset, _COPY_LENGTH), offset)
+                    os.pwrite(descriptor, file.read_at(offset, _COPY_LENGTH), offset)
         except FileNotFoundError:
             path = self.path / name
             raise StorageError(f"cannot read {path}: it is not there", path) from None

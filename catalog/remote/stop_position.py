@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -54,7 +54,7 @@ def find_remote_end(
 @contextmanager
 def _opened(folder: ObjectFolder, segment: SegmentFile) -> Iterator[ObjectFile]:
     try:
-        with closing(folder.open(segment.path.name)) as file:
+        with folder.open(segment.path.name) as file:
             yield file
     except FileNotFoundError:
         raise StorageError(
@@ -74,7 +74,7 @@ def _last_written_term(
 
     def is_written(index: int) -> bool:
         at = max(index * term, descriptor.start_position - segment.base_position)
-        return any(file.read(at, 4))
+        return any(file.read_at(at, 4))
 
     low, high = 0, -(-length // term)
     while low < high:
@@ -102,7 +102,7 @@ def _end_in_term(
         copy = SegmentFile(path, base)
         fetched = 0
         while fetched < available:
-            data = file.read(offset + fetched, min(_CHUNK_LENGTH, available - fetched))
+            data = file.read_at(offset + fetched, min(_CHUNK_LENGTH, available - fetched))
             if not data:
                 break
             os.pwrite(number, data, fetched)

@@ -180,7 +180,7 @@ class _Pieces:
 def _fetch(opening: Future[ObjectFile], piece: _Piece) -> bytes:
     # Opening was submitted first, so a thread is doing it or it is done.
     try:
-        return opening.result().read(piece.position - piece.base_position, piece.length)
+        return opening.result().read_at(piece.position - piece.base_position, piece.length)
     except FileNotFoundError:
         raise StorageError(
             "cannot open segment file: it does not exist; was it deleted, or is the copy "

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.catalog.remote.object_folder import ADVICE, FileStream, ObjectFile, one_line, reach
+from aerotape.catalog.remote.object_folder import ADVICE, ObjectFile, one_line, reach
 from aerotape.catalog.remote.object_store import Bucket
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import not_installed
@@ -110,7 +110,7 @@ class OutputStore:
             else:
                 file = self._file_system.open(self._full(path), "rb")
                 place = UrlPath(self._where(path))
-                stream = FileStream(ObjectFile(file, place, self._options))
+                stream = ObjectFile(file, place, self._options)
         with stream:
             yield stream
 

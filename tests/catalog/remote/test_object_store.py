@@ -354,7 +354,7 @@ def test_a_missing_object_is_not_an_error_of_the_storage(store: ObjectStore, url
     with pytest.raises(StorageError, match="NoSuchBucket"):
         open_directory("s3://no-such-bucket/archive", store.options)
     folder = ObjectFolder(UrlPath(url), StorageOptions.of(store.options))
-    for call in (folder.read, folder.open_stream, lambda name: folder.open(name).read(0, 1)):
+    for call in (folder.read, folder.open_stream, lambda name: folder.open(name).read_at(0, 1)):
         with pytest.raises(FileNotFoundError):
             call("none")
 
@@ -539,3 +539,20 @@ def test_a_bucket_can_be_pickled(store: ObjectStore, url: str) -> None:
     again = pickle.loads(pickle.dumps(bucket))
     assert again == bucket
     assert again.find(path) == bucket.find(path)
+
+
+def test_all_of_an_object_is_one_request(store: ObjectStore) -> None:
+    """In a stream it takes one for its length, too."""
+    data = bytes(range(256)) * 400
+    store.client.put_object(Bucket=BUCKET, Key="whole/x", Body=data)
+    folder = ObjectFolder(UrlPath(f"s3://{BUCKET}/whole"), StorageOptions.of(store.options))
+    reads: tuple[tuple[Callable[[], bytes | None], list[str]], ...] = (
+        (lambda: folder.read("x"), ["GET"]),
+        (lambda: folder.open("x").read(), ["GET"]),
+        (lambda: folder.open("x").read_at(0, 1 << 20), ["GET"]),
+        (lambda: folder.open_stream("x").read(), ["HEAD", "GET"]),
+    )
+    for read, methods in reads:
+        store.requests.clear()
+        assert read() == data
+        assert [request.method for request in store.requests] == methods
