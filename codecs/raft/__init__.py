@@ -2,7 +2,7 @@
 
 `record` has the records of the journal, `entries` the raft entries in them, `application` the
 engine's records in these, with their names in `intents`; `descriptor` has the head of segment
-files, `replicated` a record on its way to a follower; `formats` lists what the releases write. The
-layout of each message of journal and raft log is in `codecs/schemas/`; what surrounds the messages
-is here and, for scans of whole files, in `native/format/src/raft_journal/`.
+files; `formats` lists what the releases write. The layout of each message of journal and raft log
+is in `codecs/schemas/`; what surrounds the messages is here and, for scans of whole files, in
+`native/format/src/raft_journal/`.
 """

@@ -11,11 +11,11 @@ from support.journals import damaged_journals as damaged
 from support.journals import raft_bytes as built
 
 from aerotape.codecs.raft.descriptor import decode_descriptor
-from aerotape.codecs.raft.replicated import ReplicatedRecord, receive
 from aerotape.codecs.raft_journal import segment as segments
 from aerotape.codecs.raft_journal import verify
 from aerotape.codecs.raft_journal.directory import RaftJournal
 from aerotape.codecs.raft_journal.metadata import last_flushed_index
+from aerotape.codecs.raft_journal.replicated import ReplicatedRecord, receive
 from aerotape.codecs.raft_journal.segment import JournalSegment, SegmentPath, load_segment
 from aerotape.codecs.raft_journal.verify import verify_journal
 from aerotape.codecs.raft_journal.writer import JournalWriter

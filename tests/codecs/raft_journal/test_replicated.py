@@ -8,8 +8,8 @@ import pytest
 from support.journals import raft_bytes as built
 
 from aerotape.codecs.raft.record import decode_record
-from aerotape.codecs.raft.replicated import ReplicatedRecord, receive
 from aerotape.codecs.raft_journal.directory import RaftJournal
+from aerotape.codecs.raft_journal.replicated import ReplicatedRecord, receive
 from aerotape.codecs.raft_journal.writer import JournalWriter
 from aerotape.errors import (
     CodecError,
