@@ -23,7 +23,7 @@ from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import StoredRecording
-    from aerotape.replay.offline.reader import RecordingRange
+    from aerotape.catalog.segment.scan_range import ScanRange
 
 PICTURE_BINS: Final = 200
 MAX_BINS: Final = 100_000
@@ -36,7 +36,7 @@ _NS_PER_S: Final = 1_000_000_000
 
 def recording_statistics(
     recording: StoredRecording,
-    chosen: RecordingRange,
+    chosen: ScanRange,
     over: Over,
     bins: int,
     progress: Callable[[int], object] | None = None,
@@ -79,7 +79,7 @@ def recording_statistics(
 
 def _count(
     recording: StoredRecording,
-    chosen: RecordingRange,
+    chosen: ScanRange,
     edges: list[int],
     progress: Callable[[int], object],
 ) -> _native.RecordingCounts:
@@ -108,7 +108,7 @@ def _count(
         ahead *= 8
 
 
-def _pass(chosen: RecordingRange, edges: list[int]) -> _native.RecordingPass:
+def _pass(chosen: ScanRange, edges: list[int]) -> _native.RecordingPass:
     try:
         return _native.RecordingPass(chosen, edges)
     except ValueError as error:
@@ -117,7 +117,7 @@ def _pass(chosen: RecordingRange, edges: list[int]) -> _native.RecordingPass:
 
 def picture_statistics(
     recording: StoredRecording,
-    chosen: RecordingRange,
+    chosen: ScanRange,
     over: Over | None = None,
     bins: int | None = None,
     most_bins: int = PICTURE_BINS,
@@ -151,7 +151,7 @@ class _Parts:
     """The division of a range into bins; `edges` are the positions for the native pass."""
 
     def __init__(
-        self, recording: StoredRecording, chosen: RecordingRange, over: Over, bins: int
+        self, recording: StoredRecording, chosen: ScanRange, over: Over, bins: int
     ) -> None:
         begin, end = chosen.from_position, chosen.to_position
         if over not in ("position", "time"):
@@ -198,7 +198,7 @@ def position_edges(from_position: int, to_position: int, bins: int) -> list[int]
     return [from_position, *(from_position + s * FRAME_ALIGNMENT for s in steps), to_position]
 
 
-def _duration_s(recording: StoredRecording, chosen: RecordingRange, now_ms: int) -> float | None:
+def _duration_s(recording: StoredRecording, chosen: ScanRange, now_ms: int) -> float | None:
     """Return the duration of recording a range, from descriptor or time index; None if unknown.
 
     The descriptor's start timestamp is of no use if the beginning of the recording may have been

@@ -136,8 +136,6 @@ def test_no_sub_packages_import_each_other(name: str) -> None:
 TYPE_CIRCLES = {
     "archive": {"control", "replay", "security"},
     "catalog": {"time_index"},
-    "replay": {"offline", "statistics"},
-    "replay/offline": {"columns"},
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aerotape.qualified_id import QualifiedId
 from aerotape.replay.offline.columns.names import ADDED_TYPES, RECORDED_TIME, SCOPE_NAMES
@@ -17,8 +17,8 @@ from aerotape.replay.offline.columns.times import points_in, time_column
 if TYPE_CHECKING:
     import pyarrow
 
+    from aerotape.catalog.directory import StoredDirectory, StoredRecording
     from aerotape.catalog.location import StorageOptions
-    from aerotape.replay.offline.directory import ArchiveDirectory, Recording
     from aerotape.replay.offline.reader import RecordingRange
 
 
@@ -44,14 +44,14 @@ class AddedColumns:
         self,
         columns: Sequence[str],
         names: Iterable[str],
-        open_directory: Callable[[str, StorageOptions], ArchiveDirectory],
+        open_directory: Callable[[str, StorageOptions], StoredDirectory[Any]],
     ) -> None:
         """Prepare for all columns of a table, of which this class adds those in `names`."""
         self._open_directory = open_directory
         self._columns = tuple(columns)
         self._names = frozenset(names).intersection(columns)
         self._own_scopes: dict[str, int] = {}
-        self._recordings: dict[str, dict[int, Recording]] = {}
+        self._recordings: dict[str, dict[int, StoredRecording]] = {}
         self._lock = threading.Lock()
         others = tuple(name for name in columns if name not in self._names)
         if "position" not in others and (not others or RECORDED_TIME in self._names):
@@ -106,7 +106,7 @@ class AddedColumns:
             self._own_scopes[part.archive_dir] = directory.own_scope_id()
         return self._own_scopes[part.archive_dir]
 
-    def _recording_of(self, part: RecordingRange) -> Recording | None:
+    def _recording_of(self, part: RecordingRange) -> StoredRecording | None:
         """Return the recording of a range; None if it is no longer there."""
         # Several threads may read ranges of one directory: one of them reads the catalog.
         with self._lock:

@@ -18,14 +18,14 @@ from aerotape.catalog.time_index.points import NO_POINTS
 if TYPE_CHECKING:
     import pyarrow
 
+    from aerotape.catalog.directory import StoredRecording
     from aerotape.catalog.time_index.points import TimePoints
-    from aerotape.replay.offline.directory import Recording
     from aerotape.replay.offline.reader import RecordingRange
 
 _LENGTH: Final = 8
 
 
-def points_in(recording: Recording | None, part: RecordingRange) -> TimePoints:
+def points_in(recording: StoredRecording | None, part: RecordingRange) -> TimePoints:
     """Return the points that date the messages of a range, with a warning for a damaged index."""
     if recording is None:
         return NO_POINTS
@@ -37,7 +37,7 @@ def points_in(recording: Recording | None, part: RecordingRange) -> TimePoints:
 
 
 def recorded_between(
-    recording: Recording, part: RecordingRange, first_us: int, last_us: int
+    recording: StoredRecording, part: RecordingRange, first_us: int, last_us: int
 ) -> RecordingRange:
     """Limit a range to positions whose `recorded_time` may be from `first_us` to `last_us`."""
     begin, end = points_in(recording, part).positions_between(first_us, last_us)
