@@ -37,7 +37,7 @@ from aerotape.errors import StorageError
 from aerotape.times import TimeRange
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import StoredRecording
+    from aerotape.catalog.time_index.recording import IndexedRecording
 
 Source = Literal["recorded", "estimated", "none"]
 
@@ -105,7 +105,7 @@ class TimeIndex:
         self._latest, self._earliest = self.points.extremes()
 
     @classmethod
-    def of(cls, recording: StoredRecording) -> TimeIndex:
+    def of(cls, recording: IndexedRecording) -> TimeIndex:
         """Read the index of a recording in an opened directory.
 
         A file of points that cannot be used is reported in `problem`, never raised.
@@ -214,7 +214,7 @@ class TimeIndex:
 
 
 def read_points(
-    recording: StoredRecording, end: int, segments: Sequence[SegmentFile] | None = None
+    recording: IndexedRecording, end: int, segments: Sequence[SegmentFile] | None = None
 ) -> tuple[TimePoints, str]:
     """Return the valid points of a recording, and why others were ignored.
 

@@ -25,7 +25,7 @@ from aerotape.catalog.time_index.index import last_writes, read_points
 from aerotape.catalog.time_index.points import TimePoint
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import StoredRecording
+    from aerotape.catalog.time_index.recording import IndexedRecording
 
 _NS_PER_MS: Final = 1_000_000
 # The stop timestamp is taken a moment after the last write, and by another clock.
@@ -54,7 +54,7 @@ class Rebuild:
         return len(self.points) - self.kept
 
 
-def plan_rebuild(recording: StoredRecording) -> Rebuild:
+def plan_rebuild(recording: IndexedRecording) -> Rebuild:
     """Plan the index of a stopped recording.
 
     Raises:
@@ -84,13 +84,13 @@ def plan_rebuild(recording: StoredRecording) -> Rebuild:
     return Rebuild(recording.recording_id, points, len(kept), doubt)
 
 
-def rebuild(recording: StoredRecording, plan: Rebuild) -> None:
+def rebuild(recording: IndexedRecording, plan: Rebuild) -> None:
     """Write the index that was planned (StorageError)."""
     path = time_index_path(recording.archive_dir, recording.recording_id)
     write_time_index(path, Provenance.of(recording.entry), plan.points)
 
 
-def _estimates(recording: StoredRecording, start: int, end: int) -> tuple[list[TimePoint], str]:
+def _estimates(recording: IndexedRecording, start: int, end: int) -> tuple[list[TimePoint], str]:
     """Return estimates for the ends of segments and of the recording, or why there are none."""
     descriptor = recording.descriptor
     start_ns = descriptor.start_timestamp_ms * _NS_PER_MS
