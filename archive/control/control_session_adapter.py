@@ -112,11 +112,12 @@ class ControlSessionAdapter:
         """Return the session of a message, None when this image does not own it."""
         if by_token:
             tokens = self.services.replay_tokens
-            session = tokens.session(message.replay_token, message.recording_id)
+            owner = tokens.session_id(message.replay_token, message.recording_id)
             fault = "request with a replay token that is unknown or has timed out"
         else:
-            session = self.sessions.get(message.control_session_id)
+            owner = message.control_session_id
             fault = "request for an unknown control session"
+        session = None if owner is None else self.sessions.get(owner)
         if session is not None and not session.is_done:
             if by_token or session.image_id == image_id:
                 return session

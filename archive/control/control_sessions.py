@@ -124,7 +124,7 @@ class ControlSessions:
         del self._sessions[session.session_id]
         self._busy.pop(session.session_id, None)
         self.session_counter.add(-1)
-        self.replay_tokens.forget(session)
+        self.replay_tokens.forget(session.session_id)
         try:
             if session.ended_badly:
                 self.errors.record("control session ended", f"{session}: {session.end_reason}")

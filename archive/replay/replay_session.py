@@ -52,9 +52,9 @@ if TYPE_CHECKING:
         SessionWorker,
     )
     from aerotape.archive.config.archive_config import ArchiveConfig
-    from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.replay.requester import ReplayRequester
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.file.catalog import Catalog
 
@@ -77,7 +77,7 @@ class ReplaySession:
         is_ok_sent: whether the client was sent OK.
     """
 
-    requester: ControlSession
+    requester: ReplayRequester
     correlation_id: int
     request: RequestedReplay
     plan: ReplayPlan
@@ -128,7 +128,7 @@ class Replays:
     deleted_up_to: Callable[[int], int | None]
     _next_replay_id: int = field(default=1, init=False)
     # Requests for recordings whose position counter the driver has not added yet.
-    _waiting: deque[tuple[ControlSession, int, RequestedReplay]] = field(
+    _waiting: deque[tuple[ReplayRequester, int, RequestedReplay]] = field(
         default_factory=deque, init=False
     )
     _pending: list[ReplaySession] = field(default_factory=list, init=False)
@@ -146,7 +146,7 @@ class Replays:
         return len(self._pending) + len(self._sessions)
 
     def start(
-        self, requester: ControlSession, correlation_id: int, request: RequestedReplay
+        self, requester: ReplayRequester, correlation_id: int, request: RequestedReplay
     ) -> None:
         """Check a request and request its publication, or respond with an error."""
         try:
@@ -164,7 +164,7 @@ class Replays:
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
     def _start(
-        self, requester: ControlSession, correlation_id: int, request: RequestedReplay
+        self, requester: ReplayRequester, correlation_id: int, request: RequestedReplay
     ) -> None:
         limit_counter: Counter | BoundingCounter | None = None
         if request.limit_counter_id is not None:
@@ -196,7 +196,7 @@ class Replays:
 
     def _add(
         self,
-        requester: ControlSession,
+        requester: ReplayRequester,
         correlation_id: int,
         request: RequestedReplay,
         descriptor: RecordingDescriptor,

@@ -11,14 +11,11 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 from aerotape.protocol import NULL_VALUE
-
-if TYPE_CHECKING:
-    from aerotape.archive.control.control_session import ControlSession
 
 
 @dataclass(eq=False)
@@ -31,27 +28,27 @@ class ReplayTokens:
 
     timeout_ns: int
     # In order of expiry, because all are valid for the same time.
-    _tokens: dict[int, tuple[ControlSession, int, int]] = field(default_factory=dict, init=False)
+    _tokens: dict[int, tuple[int, int, int]] = field(default_factory=dict, init=False)
 
-    def issue(self, session: ControlSession, recording_id: int) -> int:
-        """Return a token for replays of a recording, on behalf of a session."""
+    def issue(self, session_id: int, recording_id: int) -> int:
+        """Return a token for replays of a recording, on behalf of a control session."""
         self._drop_expired()
         token = NULL_VALUE
         while token == NULL_VALUE or token in self._tokens:
             # Random: guessing a token would permit a replay to another stream.
             token = random.SystemRandom().getrandbits(64) - (1 << 63)
-        self._tokens[token] = session, recording_id, time.monotonic_ns() + self.timeout_ns
+        self._tokens[token] = session_id, recording_id, time.monotonic_ns() + self.timeout_ns
         return token
 
-    def session(self, token: int, recording_id: int) -> ControlSession | None:
+    def session_id(self, token: int, recording_id: int) -> int | None:
         """Return the session of a token; None when it is not valid for the recording."""
         self._drop_expired()
-        session, issued_for, _ = self._tokens.get(token, (None, NULL_VALUE, 0))
-        return session if issued_for == recording_id else None
+        session_id, issued_for, _ = self._tokens.get(token, (None, NULL_VALUE, 0))
+        return session_id if issued_for == recording_id else None
 
-    def forget(self, session: ControlSession) -> None:
+    def forget(self, session_id: int) -> None:
         """Drop the tokens of a session that has ended."""
-        for token in [token for token, issued in self._tokens.items() if issued[0] is session]:
+        for token in [token for token, issued in self._tokens.items() if issued[0] == session_id]:
             del self._tokens[token]
 
     def _drop_expired(self) -> None:

@@ -40,7 +40,7 @@ def _stop_all_replays(
 def _replay_token(
     services: Services, session: ControlSession, request: codecs.ReplayTokenRequest
 ) -> None:
-    token = services.replay_tokens.issue(session, request.recording_id)
+    token = services.replay_tokens.issue(session.session_id, request.recording_id)
     session.send_ok(request.correlation_id, token)
 
 

@@ -32,14 +32,15 @@ def test_routing_does_not_change_the_message(monkeypatch: pytest.MonkeyPatch) ->
         attempt_to_activate=lambda: None,
     )
     services = SimpleNamespace(
-        replay_tokens=SimpleNamespace(session=lambda token, _: session if token == 7 else None),
+        replay_tokens=SimpleNamespace(session_id=lambda token, _: 4 if token == 7 else None),
         authorisation=SimpleNamespace(is_authorised=lambda *_: True),
         errors=ErrorLog(),
         changes=None,
         features=SimpleNamespace(schemas={}),
     )
-    options: dict[str, Any] = dict.fromkeys(("client", "sessions", "authenticator"))
+    options: dict[str, Any] = dict.fromkeys(("client", "authenticator"))
     options["config"] = SimpleNamespace(recording_signals="requester")
+    options["sessions"] = {4: session}
     adapter = ControlSessionAdapter(services=services, **options)  # type: ignore[arg-type]
     handled: list[Any] = []
     monkeypatch.setattr(control_session_adapter, "_decode", lambda *_: message)
