@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from aerotape.archive.control.feature import Feature
 from aerotape.archive.error_log import LOGGER
-from aerotape.archive.feature import Feature
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AerotapeError
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aerotape.archive.control.feature import Features
 from aerotape.archive.control.services import Services
-from aerotape.archive.feature import Features
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segments.deletion import SegmentDeletions

@@ -17,7 +17,7 @@ from aerotape.archive.composition import OpenedParts, compose_services, retentio
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS
 from aerotape.archive.control.control_session_adapter import ControlSessionAdapter
 from aerotape.archive.control.control_sessions import ControlSessions
-from aerotape.archive.feature import Feature
+from aerotape.archive.control.feature import Feature
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.storage import StorageSpace
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator

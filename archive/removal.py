@@ -1,7 +1,7 @@
 """Removal of recorded data, for clients and for the archive itself.
 
 A recording is truncated, purged, or loses its first segments, unless what would be removed is in
-use. What a feature protects is for the caller to check (`archive.feature`).
+use. What a feature protects is for the caller to check (`archive.control.feature`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from aerotape.errors import CodecError
 
@@ -95,6 +95,14 @@ class Message:
             CodecError: the buffer is too short, or an enum or a length has an impossible value.
         """
         raise NotImplementedError
+
+
+class SchemaCodecs(Protocol):
+    """A module with the codecs of a schema (`codecs/generated/`)."""
+
+    SCHEMA_ID: int
+
+    def decode(self, buffer: bytes, /) -> Message: ...
 
 
 def decode_message(

@@ -176,7 +176,7 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
 def plan_now(directory: Path, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
     """Return the current removals of a policy (CatalogError, StorageError)."""
-    from aerotape.archive.feature import first_hold
+    from aerotape.archive.control.feature import first_hold
     from aerotape.archive.features.built_in import FEATURES
     from aerotape.archive.retention.locked_segments import plan_directory
 

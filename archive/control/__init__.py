@@ -1,1 +1,4 @@
-"""Control sessions: requests of clients, their authorisation and the responses."""
+"""Control sessions: requests of clients, their authorisation and the responses.
+
+`feature` is the interface by which others add requests.
+"""

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.control.control_sessions import ControlSessions
     from aerotape.archive.control.services import Services
-    from aerotape.archive.feature import Schema
-    from aerotape.codecs.runtime import Message
+    from aerotape.codecs.runtime import Message, SchemaCodecs
 
 # More than any request needs: four channels and credentials for another archive.
 MAX_MESSAGE_LENGTH = 64 * 1024
@@ -258,7 +257,7 @@ def _is_of_session(message: type[Message]) -> bool:
     return "Request" in message.__name__ or message is codecs.ChallengeResponse
 
 
-def _decode(payload: bytes, schemas: Mapping[int, Schema]) -> Any:
+def _decode(payload: bytes, schemas: Mapping[int, SchemaCodecs]) -> Any:
     """Decode a request of Aeron's schema, or of one of `schemas`, by their ids (CodecError).
 
     The connect request of old clients is returned as today's, without credentials.

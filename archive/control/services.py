@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from aerotape.archive.control.feature import Features
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.feature import Features
     from aerotape.archive.recording.file_worker import FileWorker
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.segments.operations import SegmentOperations

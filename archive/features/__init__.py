@@ -1,1 +1,1 @@
-"""The features that this archive adds to Aeron's; each plugs in by `archive.feature`."""
+"""The features that this archive adds to Aeron's; each plugs in by `archive.control.feature`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aerotape.archive.feature import Feature
+from aerotape.archive.control.feature import Feature
 from aerotape.archive.features.entity import EntityFeature
 from aerotape.archive.features.ledger.feature import LedgerFeature
 from aerotape.archive.features.scopes import ScopesFeature

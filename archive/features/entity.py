@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aerotape.archive.feature import Feature
+from aerotape.archive.control.feature import Feature
 from aerotape.durability import PARAMETER, durability_of
 from aerotape.entity.partition import (
     ALIAS_FRAGMENT,

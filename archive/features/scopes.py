@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from aerotape.archive.control import responses
+from aerotape.archive.control.feature import Feature, Handlers
 from aerotape.archive.control.requests import queries
 from aerotape.archive.control.requests.handling import send_failure
-from aerotape.archive.feature import Feature, Handlers, Schema
 from aerotape.archive.replay.request import ImportedRecording, RequestedReplay
 from aerotape.catalog.scope_layout import (
     imported_directory,
@@ -24,7 +24,7 @@ from aerotape.catalog.scope_layout import (
 )
 from aerotape.catalog.scopes.placing import imported_descriptor
 from aerotape.codecs.generated import archive, ledger_control
-from aerotape.codecs.runtime import Message
+from aerotape.codecs.runtime import Message, SchemaCodecs
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.protocol import KNOWS_LEDGERS
 from aerotape.qualified_id import QualifiedId
@@ -156,7 +156,7 @@ _HANDLERS: Handlers = {
 class ScopesFeature(Feature):
     """The requests for recordings of scopes."""
 
-    messages: ClassVar[Schema | None] = ledger_control
+    messages: ClassVar[SchemaCodecs | None] = ledger_control
     capability = KNOWS_LEDGERS
     roles: ClassVar[Mapping[str, Collection[type[Message]]]] = {"read": tuple(_HANDLERS)}
 

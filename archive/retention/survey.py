@@ -37,7 +37,7 @@ class Usage:
 
 
 Holds = Callable[[RecordingDescriptor], str]
-"""Returns why nothing of a recording is deleted, as `archive.feature.Feature.holds`."""
+"""Returns why nothing of a recording is deleted, as `archive.control.feature.Feature.holds`."""
 
 
 def survey(archive_dir: Path, holds: Holds, usage: Usage) -> list[Holding]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aerotape.archive.security.users_file import Role
 from aerotape.codecs.generated import archive as codecs
 
 if TYPE_CHECKING:
-    from aerotape.archive.feature import Feature
-    from aerotape.codecs.runtime import Message
+    from aerotape.codecs.runtime import Message, SchemaCodecs
 
 # Of Aeron's schema: what each session needs, what reads, and what records.
 _SESSION: Final = (
@@ -45,11 +44,20 @@ _RECORD: Final = (
 )
 
 
+class AddedRequests(Protocol):
+    """What a feature adds to the requests (`archive.control.feature.Feature`)."""
+
+    @property
+    def messages(self) -> SchemaCodecs | None: ...
+    @property
+    def roles(self) -> Mapping[str, Collection[type[Message]]]: ...
+
+
 class Permissions:
     """The requests of each role: of Aeron's schema, and of an archive's features."""
 
-    def __init__(self, features: Iterable[type[Feature]] = ()) -> None:
-        """Collect the requests of features (`Feature.roles`)."""
+    def __init__(self, features: Iterable[AddedRequests] = ()) -> None:
+        """Collect the requests of features."""
         features = tuple(features)
         self._schemas = {codecs.SCHEMA_ID}
         self._schemas.update(each.messages.SCHEMA_ID for each in features if each.messages)

@@ -6,6 +6,7 @@ or a part of `Services` responds later.
 
 from __future__ import annotations
 
+from aerotape.archive.control.feature import Handlers
 from aerotape.archive.control.requests import (
     queries,
     recording,
@@ -13,7 +14,6 @@ from aerotape.archive.control.requests import (
     replay,
     replication,
 )
-from aerotape.archive.feature import Handlers
 
 HANDLERS: Handlers = {
     **recording.HANDLERS,

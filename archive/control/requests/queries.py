@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control import responses
+from aerotape.archive.control.feature import Handlers
 from aerotape.archive.control.listing import DescriptorListing
 from aerotape.archive.control.requests.handling import check_known, check_no_listing
-from aerotape.archive.feature import Handlers
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_POSITION, ErrorCode

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from aerotape.archive.control.feature import Handlers
 from aerotape.archive.control.requests.handling import check_known, check_no_listing
-from aerotape.archive.feature import Handlers
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.codecs.generated import archive as codecs
 from aerotape.durability import durability_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aerotape.archive.control.feature import Handlers
 from aerotape.archive.control.requests.handling import check_known, check_unprotected, respond_later
-from aerotape.archive.feature import Handlers
 from aerotape.codecs.generated import archive as codecs
 
 if TYPE_CHECKING:

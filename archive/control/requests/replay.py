@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.feature import Handlers
+from aerotape.archive.control.feature import Handlers
 from aerotape.archive.replay.request import RequestedReplay
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import NULL_VALUE

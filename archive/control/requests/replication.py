@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from aerotape.archive.control.feature import Handlers
 from aerotape.archive.control.requests.handling import check_unprotected
 from aerotape.archive.control.requests.recording import ClientObserver
-from aerotape.archive.feature import Handlers
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError

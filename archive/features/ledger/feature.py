@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from aerotape.archive.feature import Feature, Handlers, Schema
+from aerotape.archive.control.feature import Feature, Handlers
 from aerotape.archive.features.ledger.alias import ALIAS_FRAGMENT, ledger_of_channel
 from aerotape.archive.features.ledger.metadata import FILE_NAME
 from aerotape.archive.features.ledger.properties import LedgerProperties
 from aerotape.archive.features.ledger.requests import handlers_of
 from aerotape.archive.features.ledger.service import LedgerService
 from aerotape.codecs.generated import archive, ledger_control
-from aerotape.codecs.runtime import Message
+from aerotape.codecs.runtime import Message, SchemaCodecs
 from aerotape.errors import ArchiveError
 from aerotape.protocol import KNOWS_LEDGERS
 
@@ -30,7 +30,7 @@ class LedgerFeature(Feature):
     """Ledgers and their mirrors. Only requests for ledgers change their recordings."""
 
     fragment = ALIAS_FRAGMENT.decode()
-    messages: ClassVar[Schema | None] = ledger_control
+    messages: ClassVar[SchemaCodecs | None] = ledger_control
     capability = KNOWS_LEDGERS
     properties = LedgerProperties
     roles: ClassVar[Mapping[str, Collection[type[Message]]]] = {

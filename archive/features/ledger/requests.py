@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.archive.feature import Handler, Handlers
+from aerotape.archive.control.feature import Handler, Handlers
 from aerotape.archive.features.ledger.alias import with_alias
 from aerotape.archive.features.ledger.metadata import LedgerMetadata, check_quorums, hash_of_token
 from aerotape.archive.features.ledger.mirrors.follower import MirrorSource

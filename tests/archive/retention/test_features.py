@@ -22,7 +22,7 @@ from support.processes import FAST_ARCHIVE
 
 import aerotape
 from aerotape import QualifiedId, _native
-from aerotape.archive.feature import first_hold
+from aerotape.archive.control.feature import first_hold
 from aerotape.archive.features.built_in import FEATURES
 from aerotape.archive.retention.locked_segments import plan_directory
 from aerotape.archive.retention.policy import Limit, RetentionPolicy, RetentionRule

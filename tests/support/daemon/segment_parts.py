@@ -7,9 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from aerotape.archive.control.feature import Features
 from aerotape.archive.control.requests.handling import respond_later
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.feature import Features
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.segments.deletion import Deletion, SegmentDeletions
 from aerotape.archive.recording.segments.locks import SegmentLocks

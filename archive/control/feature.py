@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from aerotape.codecs.runtime import Message
+from aerotape.codecs.runtime import Message, SchemaCodecs
 
 if TYPE_CHECKING:
     from aerotape.archive.agent import Agent
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Services", "ControlSession", Any], None]
 Handlers = Mapping[type[Message], Handler]
-
-
-class Schema(Protocol):
-    """A module with the codecs of a schema (`codecs/generated/`)."""
-
-    SCHEMA_ID: int
-
-    def decode(self, payload: bytes, /) -> Message: ...
 
 
 class Feature:
@@ -46,7 +38,7 @@ class Feature:
     """
 
     fragment: ClassVar[str] = ""
-    messages: ClassVar[Schema | None] = None
+    messages: ClassVar[SchemaCodecs | None] = None
     capability: ClassVar[int] = 0
     roles: ClassVar[Mapping[str, Collection[type[Message]]]] = {}
     properties: ClassVar[type[Any] | None] = None
@@ -101,7 +93,7 @@ class Features:
 
     def __init__(self) -> None:
         self._features: list[Feature] = []
-        self.schemas: dict[int, Schema] = {}
+        self.schemas: dict[int, SchemaCodecs] = {}
         self.capabilities = 0
         self.handlers: dict[type[Message], Handler] = {}
         self.agents: dict[str, Agent] = {}
