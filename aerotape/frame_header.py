@@ -7,7 +7,7 @@ of the catalog, the daemon and the readers all use it.
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 HEADER_LENGTH: Final = 32
 FRAME_ALIGNMENT: Final = 32
@@ -22,6 +22,9 @@ MAX_MTU_LENGTH: Final = 65_504
 TERM_OFFSET_OFFSET: Final = 8
 SESSION_ID_OFFSET: Final = 12
 TERM_ID_OFFSET: Final = 20
+
+ChecksumName = Literal["none", "crc-32", "crc-32c"]
+"""The checksum of a frame, which a recorder may store in place of its session id."""
 
 _LAYOUT: Final = struct.Struct("<iBBHiiiiq")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from aerotape._native import Counter, ExclusivePublication
-    from aerotape.catalog.layout import ChecksumName
+    from aerotape.frame_header import ChecksumName
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from support.processes import free_port
 
 import aerotape
 from aerotape.aeron import Aeron
-from aerotape.catalog.layout import ChecksumName
+from aerotape.frame_header import ChecksumName
 from aerotape.tools._live_archive import CHANNEL, LiveArchive, replay_seconds
 from bench.archives import BenchedArchive, media_driver
 from bench.running import Report, in_turns, memory_folder, options_parser, rates_row

@@ -40,8 +40,8 @@ from aerotape.tools._live_archive import counting_payload, frame_bytes
 from bench.running import Report, memory_folder, options_parser
 
 if TYPE_CHECKING:
-    from aerotape._native import ChecksumName
     from aerotape.codecs.payload_plan import Types
+    from aerotape.frame_header import ChecksumName
 
 SCHEMA = Path(__file__).resolve().parents[1] / "tests" / "demo" / "market-data.xml"
 QUOTE = Quote(7, 1_700_000_000_000_000_000, 42, 300, 200, 101_250_000, 101_270_000).encode()

@@ -47,7 +47,7 @@ from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 from aerotape.url_path import UrlPath, map_at_once
 
 if TYPE_CHECKING:
-    from aerotape._native import ChecksumName
+    from aerotape.frame_header import ChecksumName
 
 # A file that has not been written to for so long is not in the middle of a write.
 _SETTLED_AFTER_NS = 1_000_000_000

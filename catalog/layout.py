@@ -17,13 +17,12 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Mapping
-from typing import Literal
+
+from aerotape.frame_header import ChecksumName
 
 CATALOG_FILE_NAME = "archive.catalog"
 # A catalog that is being rewritten, before it replaces the other; what a crash leaves is ignored.
 REWRITTEN_FILE_NAME = "archive.catalog.rewrite"
-
-ChecksumName = Literal["none", "crc-32", "crc-32c"]
 
 _JAVA_CHECKSUMS = ("io.aeron.archive.checksum.", "org.agrona.checksum.")
 _CHECKSUMS: Mapping[str, ChecksumName] = {

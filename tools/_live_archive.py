@@ -25,7 +25,7 @@ from aerotape.frame_header import HEADER_LENGTH, align_frame
 from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
-    from aerotape._native import ChecksumName
+    from aerotape.frame_header import ChecksumName
 
 CHANNEL: Final = "aeron:ipc?term-length=16m"
 _STREAM_ID: Final = 1001

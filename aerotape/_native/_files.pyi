@@ -6,8 +6,8 @@ from typing import Final, Literal, Protocol, final
 
 from typing_extensions import Buffer
 
-from aerotape.catalog.layout import ChecksumName as ChecksumName
 from aerotape.catalog.segment.checks import SegmentTask
+from aerotape.frame_header import ChecksumName
 
 # ---- checksum.rs -------------------------------------------------------------------------------
 

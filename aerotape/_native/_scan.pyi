@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Literal, Protocol, final
 
-from aerotape._native._files import ChecksumName
+from aerotape.frame_header import ChecksumName
 
 # ---- scan/ (reading recordings offline) --------------------------------------------------------
 

@@ -32,10 +32,10 @@ from aerotape.archive.config.property_names import (
 )
 from aerotape.archive.config.values import BACKOFF, COUNT, Idle, Kind
 from aerotape.archive.threads import ThreadNaming
-from aerotape.catalog.layout import ChecksumName
 from aerotape.channel_uri import ChannelUri
 from aerotape.control_address import CONTROL_ADDRESSES
 from aerotape.errors import ConfigurationError
+from aerotape.frame_header import ChecksumName
 
 MARK_FILE_UPDATE_INTERVAL_MS = 1_000
 LIVENESS_TIMEOUT_MS = 10 * MARK_FILE_UPDATE_INTERVAL_MS

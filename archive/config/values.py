@@ -14,12 +14,12 @@ from typing import Any
 from aerotape.catalog.layout import (
     MAX_CAPACITY_BYTES,
     MIN_CAPACITY_BYTES,
-    ChecksumName,
     checksum_name,
 )
 from aerotape.channel_uri import ChannelUri
 from aerotape.control_address import numeric_address
 from aerotape.errors import ConfigurationError
+from aerotape.frame_header import ChecksumName
 from aerotape.units import (
     MAX_INT,
     MAX_LONG,

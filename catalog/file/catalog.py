@@ -33,12 +33,11 @@ from aerotape.catalog.file.entries import (
 )
 from aerotape.catalog.file.lookup import CatalogLookup
 from aerotape.catalog.file.mapped_file import CatalogFile
-from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.layout import RecordingState
 from aerotape.context import Closing
 from aerotape.errors import CatalogError
+from aerotape.frame_header import ChecksumName
 from aerotape.protocol import NULL_VALUE
-
-__all__ = ["Catalog", "ChecksumName"]
 
 _SECTOR_LENGTH = 512
 # How a field of a descriptor is stored, where it begins in that, and its value.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from aerotape.catalog import layout
 from aerotape.catalog.file.entries import CatalogEntry
-from aerotape.catalog.layout import ChecksumName
+from aerotape.frame_header import ChecksumName
 from aerotape.protocol import NULL_VALUE
 
 _KINDS: tuple[ChecksumName, ...] = ("crc-32", "crc-32c")

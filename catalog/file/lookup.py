@@ -26,9 +26,10 @@ from aerotape.catalog.file.entries import (
     unknown_recording,
 )
 from aerotape.catalog.file.mapped_file import CatalogFile, lent
-from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segment_files import file_names
 from aerotape.errors import CatalogError
+from aerotape.frame_header import ChecksumName
 from aerotape.protocol import NULL_VALUE
 
 

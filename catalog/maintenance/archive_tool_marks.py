@@ -23,7 +23,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.descriptor_checksum import checksum_kind, kind_before_stop
 from aerotape.catalog.file.entries import CatalogEntry
-from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Verification
 from aerotape.catalog.recovery.quarantine import Part, Quarantine
@@ -33,7 +33,7 @@ from aerotape.catalog.segment.checks import SegmentTask, check_segments, segment
 from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import SegmentFile, first_segment_base
 from aerotape.errors import AerotapeError
-from aerotape.frame_header import FRAME_ALIGNMENT, align_frame
+from aerotape.frame_header import FRAME_ALIGNMENT, ChecksumName, align_frame
 from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.maintenance.export_format import (
     Progress,
     RecordingFileHeader,
@@ -42,6 +42,7 @@ from aerotape.catalog.time_index.file import Provenance, time_index_path, write_
 from aerotape.catalog.time_index.points import TimePoints
 from aerotape.clock import epoch_ms
 from aerotape.errors import CatalogError, SegmentError, StorageError, StorageErrors
+from aerotape.frame_header import ChecksumName
 
 IMPORT_FOLDER_NAME = "aerotape-import"
 _CHUNK_LENGTH = 1 << 20

@@ -16,7 +16,6 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import checked_entries
-from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.maintenance.repair_plan import RepairPlan, plan_repair
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.quarantine import Part, Quarantine
@@ -30,7 +29,7 @@ from aerotape.catalog.segment_files import (
     segment_ranges,
 )
 from aerotape.errors import StorageErrors
-from aerotape.frame_header import TYPE_PADDING, UNFRAGMENTED, FrameHeader, term_id_at
+from aerotape.frame_header import TYPE_PADDING, UNFRAGMENTED, ChecksumName, FrameHeader, term_id_at
 
 _MAX_PADDING_BYTES = 1 << 20
 """ArchiveTool reads frames up to that length; a replay refuses more than an eighth of a term."""

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
-from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.quarantine import Part
 from aerotape.catalog.recovery.stop_position import find_recording_end, frames_in_holes
 from aerotape.catalog.recovery.trailing_segment import next_segment_path
@@ -42,6 +42,7 @@ from aerotape.catalog.segment_files import (
     why_none_fits,
 )
 from aerotape.errors import StorageError
+from aerotape.frame_header import ChecksumName
 
 _MAX_MISSING_SEGMENTS = 1024
 """Most segment files that are created, so that a wrong name does not fill the disk with padding."""

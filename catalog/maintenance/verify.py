@@ -17,7 +17,7 @@ from aerotape.catalog.descriptor import describe_problem
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.file.descriptor_checksum import checksum_kind, kind_before_stop
 from aerotape.catalog.file.entries import CatalogEntry, checked_entries
-from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.stop_position import find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, is_suspect
 from aerotape.catalog.segment.checks import (
@@ -36,6 +36,7 @@ from aerotape.catalog.segment_files import (
     why_none_fits,
 )
 from aerotape.errors import AerotapeError
+from aerotape.frame_header import ChecksumName
 from aerotape.protocol import NULL_VALUE
 from aerotape.url_path import UrlPath
 

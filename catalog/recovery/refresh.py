@@ -19,7 +19,7 @@ from aerotape.catalog.descriptor import (
     RecordingDescriptor,
     describe_problem,
 )
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.outcomes import Finding, Outcome, RecordingOutcome
@@ -40,6 +40,7 @@ from aerotape.catalog.segment_files import (
     why_none_fits,
 )
 from aerotape.errors import StorageError
+from aerotape.frame_header import ChecksumName
 from aerotape.protocol import NULL_VALUE
 
 __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]

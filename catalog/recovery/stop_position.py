@@ -31,11 +31,16 @@ from typing import TYPE_CHECKING
 from aerotape.catalog.descriptor import (
     RecordingDescriptor,
 )
-from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import SegmentFile, own_segments, segment_file_size
 from aerotape.errors import StorageError, StorageErrors
-from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
+from aerotape.frame_header import (
+    HEADER_LENGTH,
+    TYPE_PADDING,
+    ChecksumName,
+    FrameHeader,
+    align_frame,
+)
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentWalk

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from aerotape.catalog.directory import RecordingT, StoredDirectory, StoredRecording
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry
-from aerotape.catalog.layout import CATALOG_FILE_NAME, ChecksumName
+from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.catalog.mark.layout import FILE_NAME as MARK_FILE_NAME
 from aerotape.catalog.mark.layout import HEADER_LENGTH, MarkFileHeader
@@ -34,6 +34,7 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.catalog.time_index.file import time_index_name
 from aerotape.errors import CatalogError, MarkFileError
+from aerotape.frame_header import ChecksumName
 from aerotape.qualified_id import QualifiedId
 from aerotape.url_path import UrlPath
 

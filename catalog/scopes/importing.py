@@ -19,7 +19,6 @@ from typing import Any
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.file.descriptor_checksum import checksum_kind
-from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.location import require_local
 from aerotape.catalog.maintenance.export_import import check_complete, write_copied_points
 from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
@@ -47,6 +46,7 @@ from aerotape.errors import (
     StorageError,
     StorageErrors,
 )
+from aerotape.frame_header import ChecksumName
 from aerotape.qualified_id import QualifiedId
 
 Progress = Callable[[int, int], object]

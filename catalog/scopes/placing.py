@@ -12,7 +12,7 @@ from typing import Any, Final
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import StoredDirectory
 from aerotape.catalog.durability import sync_directory
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import CATALOG_FILE_NAME, SEMANTIC_VERSION, RecordingState
 from aerotape.catalog.location import require_local
 from aerotape.catalog.mark.layout import (
@@ -31,6 +31,7 @@ from aerotape.errors import (
     StorageErrors,
     UnknownRecordingError,
 )
+from aerotape.frame_header import ChecksumName
 from aerotape.qualified_id import QualifiedId
 
 TEMPORARY_FOLDER_NAME: Final = "aerotape-scope-import"

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.errors import StorageError
-from aerotape.frame_header import max_frame_length
+from aerotape.frame_header import ChecksumName, max_frame_length
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentCheck

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-    from aerotape._native import ChecksumName
     from aerotape.codecs.payload_plan import EnumColumns, SetColumns, Types
     from aerotape.codecs.payloads import PayloadSchema
+    from aerotape.frame_header import ChecksumName
     from aerotape.message import Message
     from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.reader import RecordingRange

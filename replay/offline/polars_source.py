@@ -33,9 +33,9 @@ from aerotape.units import MAX_LONG
 if TYPE_CHECKING:
     import polars
 
-    from aerotape._native import ChecksumName
     from aerotape.codecs.payload_plan import EnumColumns, SetColumns, Types
     from aerotape.codecs.payloads import PayloadSchema
+    from aerotape.frame_header import ChecksumName
     from aerotape.replay.offline.read_mode import Mode
     from aerotape.replay.offline.selection import Others
 

@@ -32,8 +32,8 @@ from aerotape.url_path import UrlPath
 if TYPE_CHECKING:
     import pyarrow
 
-    from aerotape._native import ChecksumName
     from aerotape.catalog.directory import StoredRecording
+    from aerotape.frame_header import ChecksumName
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 """All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""

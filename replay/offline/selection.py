@@ -20,9 +20,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from aerotape.catalog.layout import ChecksumName
 from aerotape.channel_uri import alias_of
 from aerotape.errors import ConfigurationError
+from aerotape.frame_header import ChecksumName
 from aerotape.replay.offline import option_text
 from aerotape.replay.offline.read_mode import MODES, Mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeLike, TimeRange, parse_time, time_ns

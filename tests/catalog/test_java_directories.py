@@ -17,12 +17,13 @@ from support.builders.segment_builder import SegmentBuilder, crc32
 from support.damage.overwriting import overwrite
 from support.jvm.java import HarnessError, JavaArchive, JavaClient, archive_tool
 
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.verify import run_verification
 from aerotape.catalog.mark.layout import ACTIVITY_TIMESTAMP, CLAIMED_TIMESTAMP_MS, FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.errors import ArchiveInUseError
+from aerotape.frame_header import ChecksumName
 from aerotape.replay.offline.directory import open_directory
 
 pytestmark = pytest.mark.jvm

@@ -20,7 +20,7 @@ from support.model.placed_messages import PlacedPublisher, check_placed
 
 import aerotape
 from aerotape import _native
-from aerotape.catalog.layout import ChecksumName
+from aerotape.frame_header import ChecksumName
 from aerotape.replay.offline.directory import open_directory
 
 pytestmark = pytest.mark.crash

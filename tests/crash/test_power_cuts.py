@@ -19,10 +19,10 @@ from support.power_cut.power_cut import PAGE_LENGTH, Cut, Run, build_shim, recor
 from support.power_cut.recorded_archive import Promised, promises, record
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.errors import AerotapeError, CatalogError, StorageError
+from aerotape.frame_header import ChecksumName
 from aerotape.replay.offline.directory import Recording, open_directory
 
 pytestmark = pytest.mark.crash

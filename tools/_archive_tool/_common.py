@@ -8,7 +8,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aerotape.catalog.layout import ChecksumName, checksum_name
+from aerotape.catalog.layout import checksum_name
+from aerotape.frame_header import ChecksumName
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.confirm import confirm
 from aerotape.tools._cli.times import time_text

@@ -12,8 +12,9 @@ import pytest
 from support.jvm import java
 
 from aerotape.catalog import layout
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
+from aerotape.frame_header import ChecksumName
 
 pytestmark = pytest.mark.jvm
 

@@ -13,8 +13,9 @@ from support.builders.built_archive import ENTRY
 
 from aerotape import _native
 from aerotape.catalog import layout
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.frame_header import ChecksumName
 
 
 def add(catalog: Catalog, count: int = 1) -> None:

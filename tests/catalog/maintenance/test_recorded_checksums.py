@@ -18,12 +18,13 @@ from support.damage.overwriting import overwrite
 from support.jvm.java import archive_tool
 
 from aerotape import _native
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.descriptor_checksum import checksum_kind, checksum_of
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.errors import SegmentError
+from aerotape.frame_header import ChecksumName
 from aerotape.replay.offline.directory import open_directory
 
 KINDS: tuple[ChecksumName, ...] = ("none", "crc-32", "crc-32c")

@@ -11,9 +11,10 @@ from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.damage.overwriting import overwrite
 
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.catalog.segment.data_extents import find_data_end
+from aerotape.frame_header import ChecksumName
 
 pytestmark = pytest.mark.crash
 

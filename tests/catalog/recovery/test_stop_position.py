@@ -13,8 +13,9 @@ from support.builders.segment_builder import SegmentBuilder, crc32
 from support.daemon.command_line import tool
 from support.jvm.java import archive_tool
 
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
+from aerotape.frame_header import ChecksumName
 
 TERM_LENGTH = 65_536
 MIB = 1 << 20

@@ -11,6 +11,7 @@ from support.model.term_log import PADDING, frames
 from support.worker_rig import LiveRecording, WorkerRig
 
 from aerotape import _native
+from aerotape.frame_header import ChecksumName
 
 GENERIC, INVALID_POSITION = 0, 16
 PAYLOAD, POSITION, SESSION_ID, STREAM_ID, TERM_ID, TERM_OFFSET, FLAGS, RESERVED = range(8)
@@ -246,7 +247,7 @@ def test_damage_of_a_header_is_an_error_at_its_position(
 
 @pytest.mark.parametrize("checksum", ["crc-32", "crc-32c"])
 def test_a_flipped_bit_is_detected_by_the_checksum(
-    rig: WorkerRig, checksum: _native.ChecksumName
+    rig: WorkerRig, checksum: ChecksumName
 ) -> None:
     """Valid recordings verify; a changed byte ends the replay with the frame's position."""
     worker = rig.worker(record_checksum=checksum, replay_checksum=checksum)

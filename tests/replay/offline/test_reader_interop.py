@@ -14,7 +14,7 @@ from aerotape.errors import SegmentError
 from aerotape.replay.offline.directory import open_directory
 
 if TYPE_CHECKING:
-    from aerotape._native import ChecksumName
+    from aerotape.frame_header import ChecksumName
 
 StartClient = Callable[[Path | str], JavaClient]
 

@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.frame_header import ChecksumName
 from support.builders.segment_builder import SegmentBuilder
 
 CHANNEL = "aeron:udp?endpoint=localhost:40123|alias=prices"

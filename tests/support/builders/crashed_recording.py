@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import RecordingOutcome, refresh
+from aerotape.frame_header import ChecksumName
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.damage.tool_commands import run

@@ -27,7 +27,7 @@ from aerotape.frame_header import (
 )
 
 if TYPE_CHECKING:
-    from aerotape._native import ChecksumName
+    from aerotape.frame_header import ChecksumName
 
 MTU_LENGTH: Final = 65_504
 TERM_LENGTH: Final = 16 << 20

@@ -18,9 +18,10 @@ from pathlib import Path
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.catalog.time_index.points import TimePoint
+from aerotape.frame_header import ChecksumName
 from support.builders.built_archive import add_recording
 from support.builders.mark_files import leave
 from support.builders.segment_builder import DATA, HEADER, SegmentBuilder

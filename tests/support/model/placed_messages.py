@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import StorageError
+from aerotape.frame_header import ChecksumName
 from aerotape.replay.offline.directory import Recording
 from support.model.messages import message
 from support.model.term_log import HEADER, TermLog, aligned

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.layout import ChecksumName
+from aerotape.frame_header import ChecksumName
 from support.power_cut.power_cut import Cut, Run, build_shim, recorded
 from support.power_cut.run import RUN_S
 

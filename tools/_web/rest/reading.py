@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
-from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.channel_uri import alias_of
@@ -22,6 +21,7 @@ from aerotape.clock import epoch_ms
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError, SegmentError
 from aerotape.formatting import utf8_text
+from aerotape.frame_header import ChecksumName
 from aerotape.message import Message
 from aerotape.protocol import NULL_POSITION
 from aerotape.replay.offline.directory import Recording, directory_at
