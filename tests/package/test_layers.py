@@ -30,29 +30,17 @@ def sources() -> Iterator[tuple[str, Path]]:
             yield folder, path
 
 
-def imported(tree: ast.AST, *, with_types: bool = False) -> Iterator[str]:
-    """Yield the modules that a file imports, also in functions; for type checking if asked for."""
-    for node in ast.iter_child_nodes(tree):
-        if (
-            isinstance(node, ast.If)
-            and "TYPE_CHECKING" in ast.unparse(node.test)
-            and not with_types
-        ):
-            for other in node.orelse:
-                yield from imported(other)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+@cache
+def imports_of(path: Path) -> list[str]:
+    """Return the modules that a file imports, also in functions and for type checking."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             # In `from aerotape import archive` the imported name is the folder.
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        else:
-            yield from imported(node, with_types=with_types)
-
-
-@cache
-def imports_of(path: Path, *, with_types: bool = False) -> list[str]:
-    """Return the modules that a file imports at run time, or also those for type checking."""
-    return list(imported(ast.parse(path.read_text()), with_types=with_types))
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
 
 
 def folder_of(module: str) -> str | None:
@@ -89,7 +77,7 @@ def circles(arrows: dict[str, dict[str, str]], parts: Iterable[str]) -> list[str
 
 
 def test_no_folders_import_each_other() -> None:
-    """Imports between folders, including those in functions, form no cycle."""
+    """Imports between folders, in functions and of types too, form no cycle."""
     arrows: dict[str, dict[str, str]] = {folder: {} for folder in ("aerotape", *FOLDERS)}
     for folder, path in sources():
         for module in imports_of(path):
@@ -107,7 +95,7 @@ PACKAGES = sorted(
 )
 
 
-def arrows_within(name: str, *, with_types: bool = False) -> dict[str, dict[str, str]]:
+def arrows_within(name: str) -> dict[str, dict[str, str]]:
     """Return which parts of a package import which others, each with a file that does."""
     package = PACKAGE / name
     prefix = f"aerotape.{name.replace('/', '.')}."
@@ -115,7 +103,7 @@ def arrows_within(name: str, *, with_types: bool = False) -> dict[str, dict[str,
     for path in package.rglob("*.py"):
         source = path.relative_to(package)
         part = source.parts[0].removesuffix(".py")
-        for module in imports_of(path, with_types=with_types):
+        for module in imports_of(path):
             other = module.removeprefix(prefix).partition(".")[0]
             if module.startswith(prefix) and other != part:
                 arrows.setdefault(part, {}).setdefault(other, str(source))
@@ -132,19 +120,7 @@ def test_no_sub_packages_import_each_other(name: str) -> None:
     assert not circles(arrows_within(name), sub_packages(name))
 
 
-# Sub-packages that know the types of each other, by the package. What is not here must not.
-TYPE_CIRCLES: dict[str, set[str]] = {}
-
-
-@pytest.mark.parametrize("name", PACKAGES)
-def test_few_sub_packages_know_types_of_each_other(name: str) -> None:
-    """As above with the imports for type checking; a circle that is mended leaves the list."""
-    arrows = arrows_within(name, with_types=True)
-    found = {part for part in sub_packages(name) if circles(arrows, {part})}
-    assert found == TYPE_CIRCLES.get(name, set())
-
-
-# What a room may import at run time; the modules in `aerotape/` are below all of them.
+# What a room may import; the modules in `aerotape/` are below all of them.
 BELOW = {
     "codecs": {"catalog"},
     "catalog": {"codecs"},
