@@ -8,6 +8,7 @@ The modules named here are parts of this stub, not of the native core.
 from aerotape._native._aeron import *
 from aerotape._native._aeron import _Pending as _Pending
 from aerotape._native._aeron import _PublicationBase as _PublicationBase
+from aerotape._native._entity import *
 from aerotape._native._files import *
 from aerotape._native._raft import *
 from aerotape._native._recorder import *

@@ -1,0 +1,88 @@
+"""Stub of the native core: journals of entities, and the actions that change them."""
+
+from typing import Literal
+
+from aerotape._native._scan import ArrowRecordBatch
+
+# ---- entity/ -----------------------------------------------------------------------------------
+
+def single_append(
+    message: bytes, begin: int, seq_nr: int
+) -> tuple[str | None, str | None, bytes, str | None, str] | None:
+    """Take an append of an entity apart, if it has one event in JSON and no metadata of it.
+
+    Args:
+        message: the append.
+        begin: offset of the first field after the entity's id, bytes.
+        seq_nr: sequence number of the event.
+
+    Returns:
+        Origin, version, metadata of the append (JSON), tags (a JSON array) and payload; None or
+        empty where the append has none. None for an append of another form, or a damaged one.
+    """
+
+def string_hash(text: str) -> int:
+    """Return Java's `String.hashCode` of a text."""
+
+def lower_case_hash(text: str) -> int:
+    """Return Java's `String.hashCode` of a text in lower case; no sigma is a final one."""
+
+# ---- entity/journals.rs ------------------------------------------------------------------------
+
+def entity_journals(
+    batch: ArrowRecordBatch, segments: int
+) -> tuple[ArrowRecordBatch, ArrowRecordBatch, list[tuple[int, int, int]]]:
+    """Compute the journals that exist after all actions of some entities.
+
+    Args:
+        batch: actions (`aerotape.spark.entities.rows.ACTIONS`), sorted by id and position.
+        segments: the number of segments of heads.
+
+    Returns:
+        The heads: rows of their first, last and, if it may set an expiry, last append; sequence
+        number, `delete_to`, segment (of an id without a capital sigma) and record id. The events of
+        appends that `single_append` takes apart: row, index of the head, sequence number, tags and
+        payload. The other appends with events to store: row, index of the head, and the last event
+        that is left out.
+
+    Raises:
+        TypeError: a column is missing or has another type.
+        ValueError: an action is invalid, or the number of segments is 0.
+    """
+
+# ---- entity/json.rs ----------------------------------------------------------------------------
+
+def check_json(text: bytes, max_depth: int | None = None) -> None:
+    """Check that a text is one JSON value (RFC 8259) in UTF-8.
+
+    Args:
+        text: the text.
+        max_depth: levels of arrays and objects; None: any number.
+
+    Raises:
+        ValueError: it is not, with the place, or it is nested deeper.
+    """
+
+def json_members(text: str) -> dict[str, str]:
+    """Return the members of a JSON object, their values as they are written.
+
+    Args:
+        text: the object; of members with the same name the last one counts.
+
+    Raises:
+        ValueError: the text is not JSON.
+        TypeError: it is another value.
+    """
+
+def json_events(
+    payload: bytes,
+) -> tuple[list[tuple[int, bytes | None, Literal["none", "json", "text"], list[str]]], str | None]:
+    """Read the JSON form of the payload of an append.
+
+    Returns:
+        The events: sequence number, payload, type and tags; a payload in JSON as it is written.
+        The metadata, JSON; None: none.
+
+    Raises:
+        ValueError: the payload does not have this form.
+    """
