@@ -2,7 +2,7 @@
 
 `collapse` is a pure function of the stored head and of actions in log order. It returns one
 change for all of them, equal to applying them one by one: events that a later delete or purge
-of the same batch removes are never decoded or stored. `fold.py` has the rules.
+of the same batch removes are never decoded or stored. `native/src/entity/fold.rs` has the rules.
 
 Each incarnation of a journal has a record id, which its events repeat. Events left over from an
 earlier incarnation have another one and are not read.
@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from aerotape._native import Effect, Fold
 from aerotape.codecs.entity.actions import ActionHeader, Append, Events
 from aerotape.codecs.entity.messages import SingleAppend, decode, read_header, single_append
 from aerotape.codecs.entity.payload import events_of
-from aerotape.entity.fold import Effect, Fold
 from aerotape.entity.records import Head
 from aerotape.errors import CodecError
 from aerotape.units import MAX_LONG
@@ -127,7 +127,7 @@ def collapse(head: Head | None, actions: Iterable[LoggedAction], segment_size: i
     Raises:
         CodecError: an append that has to be stored is damaged.
     """
-    fold = Fold.stored(head)
+    fold = Fold(head)
     batch = _Batch()
     for action in actions:
         effect = fold.apply(action.header, action.offset)

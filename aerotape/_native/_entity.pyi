@@ -1,8 +1,77 @@
 """Stub of the native core: journals of entities, and the actions that change them."""
 
-from typing import Literal
+from typing import Final, Literal, Protocol, final
 
 from aerotape._native._scan import ArrowRecordBatch
+
+# ---- entity/fold.rs ----------------------------------------------------------------------------
+
+class _ActionHeader(Protocol):
+    """Kind and range of an action: `aerotape.codecs.entity.actions.ActionHeader`."""
+
+    @property
+    def kind(self) -> int: ...
+    @property
+    def from_seq_nr(self) -> int: ...
+    @property
+    def to_seq_nr(self) -> int: ...
+
+class _Head(Protocol):
+    """A journal's head in a store: `aerotape.entity.records.Head`."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def seq_nr(self) -> int: ...
+    @property
+    def delete_to(self) -> int | None: ...
+
+@final
+class Effect:
+    """The effect of an action on a journal. Each is one object: compare with `is`."""
+
+    NONE: Final[Effect]
+    ADDED: Final[Effect]
+    REFUSED: Final[Effect]
+    DELETED: Final[Effect]
+    PURGED: Final[Effect]
+    SNAPSHOT: Final[Effect]
+
+@final
+class Fold:
+    """A journal, perhaps not existing, to which actions are applied in the order of the log.
+
+    `native/src/entity/fold.rs` has the rules, in a table. Two are equal if all attributes are.
+    """
+
+    def __init__(self, head: _Head | None = None) -> None:
+        """Begin with the journal of a head in a store; None: without a journal."""
+    exists: Final[bool]
+    """Whether there is a journal; else the other attributes but `last` have no meaning."""
+    begun_at: Final[int | None]
+    """Position of the action that began it, bytes; None: it is the one in the store."""
+    offset: Final[int]
+    """Position of its last change, bytes."""
+    seq_nr: Final[int]
+    """Sequence number of the last event."""
+    deleted: Final[int]
+    """Events up to this one are deleted; 0: none."""
+    after: Final[int]
+    """Of the append that was applied last, the events after this one are added."""
+    last: Final[int]
+    """The last sequence number, or the last deleted one if that is higher; 0 without a journal."""
+    def apply(self, action: _ActionHeader, offset: int) -> Effect:
+        """Apply an action.
+
+        Args:
+            action: kind and range.
+            offset: position of its record, bytes.
+
+        Raises:
+            ValueError: there is no such kind.
+        """
+    def copy(self) -> Fold:
+        """Return a journal to which other actions can be applied."""
 
 # ---- entity/ -----------------------------------------------------------------------------------
 

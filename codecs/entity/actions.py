@@ -2,7 +2,7 @@
 
 A log holds actions, not events: an append adds a list of events at once, a delete removes events, a
 purge the whole journal; a snapshot adds the state of the entity after an event, and a mark changes
-nothing. Sequence numbers of events begin at 1. `entity/fold.py` has the rules.
+nothing. Sequence numbers of events begin at 1. `native/src/entity/fold.rs` has the rules.
 """
 
 from __future__ import annotations

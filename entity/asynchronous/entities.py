@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable,
 from functools import partial
 from typing import Any, Self
 
+from aerotape._native import Effect
 from aerotape.client.event_loop import AsyncRequests
 from aerotape.codecs.entity.actions import ActionKind, Event, EventPayloadType
 from aerotape.codecs.journal_type import JournalType
 from aerotape.context import AsyncClosing, Opening
 from aerotape.entity import reading
-from aerotape.entity.fold import Effect
 from aerotape.entity.following.changes import TopicChange
 from aerotape.entity.following.following import Following, From, follow
 from aerotape.entity.log.topic_log import TopicLog

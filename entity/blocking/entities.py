@@ -8,12 +8,12 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Self
 
+from aerotape._native import Effect
 from aerotape.client.blocking_requests import BlockingRequests
 from aerotape.codecs.entity.actions import ActionKind, Event, EventPayloadType
 from aerotape.codecs.journal_type import JournalType
 from aerotape.context import Closing
 from aerotape.entity import reading
-from aerotape.entity.fold import Effect
 from aerotape.entity.following.changes import TopicChange
 from aerotape.entity.following.following import Following, From, follow
 from aerotape.entity.log.topic_log import TopicLog

@@ -17,9 +17,9 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from aerotape._native import Effect, Fold
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind, Append
 from aerotape.codecs.entity.messages import decode, read_header
-from aerotape.entity.fold import Effect, Fold
 from aerotape.entity.following.changes import (
     TopicAppend,
     TopicChange,
@@ -276,7 +276,7 @@ class PartitionChanges:
             pointer, head = yield from _called(view)
             if pointer is not None and pointer.next_position > offset:
                 return None
-        return self._folds.setdefault(id, Fold.stored(head))
+        return self._folds.setdefault(id, Fold(head))
 
     def _change(
         self, effect: Effect, header: ActionHeader, message: Message, after: int

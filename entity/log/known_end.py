@@ -9,10 +9,9 @@ the last known position on.
 from __future__ import annotations
 
 from collections import OrderedDict
-from copy import copy
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
-from aerotape.entity.fold import Effect, Fold
+from aerotape._native import Effect, Fold
 
 if TYPE_CHECKING:
     from aerotape.codecs.entity.actions import ActionHeader
@@ -93,7 +92,7 @@ class KnownEnd:
         if known is None:
             return None
         position = self.end if self._is_valid(id, known) else known.position
-        return Known(copy(known.fold), position)
+        return Known(known.fold.copy(), position)
 
     def learn(self, id: bytes, fold: Fold, position: int) -> None:
         """Store a journal as it is at a position, bytes."""

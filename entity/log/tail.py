@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from aerotape._native import Effect, Fold
 from aerotape.codecs.entity.actions import ActionHeader, Append
 from aerotape.codecs.entity.messages import Selector, decode, is_mark
 from aerotape.codecs.entity.payload import events_of
-from aerotape.entity.fold import Effect, Fold
 from aerotape.entity.partition import Partition
 from aerotape.entity.records import EventRecord, SnapshotRecord
 from aerotape.errors import CodecError, EntityError, InvalidPositionError
@@ -110,7 +109,7 @@ class Tail:
             EntityError: neither does, or the log has a record that is no action.
         """
         self.marks_from = begin
-        before = copy(self.fold)
+        before = self.fold.copy()
         with closing(_Pass(self, begin)) as actions:
             while found := (yield from actions.next()):
                 for header, offset, message in found:
@@ -126,7 +125,7 @@ class Tail:
                         seen = header.to_seq_nr, offset, message
                         self._snapshot = max(self._snapshot or seen, seen)
                     if self._first is None:
-                        before = copy(self.fold)
+                        before = self.fold.copy()
 
     def _buffer(self, offset: int, message: bytes) -> None:
         if self._appends is None:
@@ -228,7 +227,7 @@ class TailEvents:
         self._pass: _Pass | None = None
         if self._buffered is None and tail._first is not None:
             begin, fold = tail._first
-            self._pass, self._fold = _Pass(tail, begin), copy(fold)
+            self._pass, self._fold = _Pass(tail, begin), fold.copy()
 
     def next(self) -> Task[list[EventRecord]]:
         """Return the next events; none at the end."""

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from aerotape._native import Effect, Fold
 from aerotape.codecs.entity.actions import ActionHeader
 from aerotape.codecs.entity.messages import Selector
 from aerotape.codecs.journal_type import JOURNAL_TYPES, JournalType
 from aerotape.context import Closing
-from aerotape.entity.fold import Effect, Fold
 from aerotape.entity.log.archive import LogArchive
 from aerotape.entity.log.known_end import Known
 from aerotape.entity.log.messages import Messages
@@ -117,7 +116,7 @@ class TopicLog(Closing):
         # First the store: what its head has, also a purge, precedes the end of the log then.
         begin, head = yield from self._stored(writer, id, writer.position)
         end = yield from writer.end_of_log(partial(self.messages.mark, id))
-        tail = self._tail(writer, id, Fold.stored(head), end)
+        tail = self._tail(writer, id, Fold(head), end)
         known_end = writer.known_end
         with writer.lock:
             is_known = begin >= end or known_end.is_unchanged(tail.id, begin, end)
@@ -126,7 +125,7 @@ class TopicLog(Closing):
             yield from self._scans.within(tail.scan(begin))
         with writer.lock:
             known_end.extend_back(tail.marks_from, end)
-            known_end.learn(tail.id, copy(tail.fold), end)
+            known_end.learn(tail.id, tail.fold.copy(), end)
         return tail, head if tail.fold.begun_at is None and tail.fold.exists else None
 
     def _tail(self, writer: PartitionWriter, id: str, fold: Fold, end: int) -> Tail:
@@ -228,7 +227,7 @@ class TopicLog(Closing):
             # In front of the record, so that the head does not have its effect yet.
             begin, head = yield from self._stored(writer, id, end)
             if base is None or begin > base.position:
-                base = Known(Fold.stored(head), begin)
+                base = Known(Fold(head), begin)
         place, decided = yield from writer.send(message, action, base)
         yield from writer.recorded(place.next_position)
         if decided is not None:
@@ -243,7 +242,7 @@ class TopicLog(Closing):
     ) -> Task[Tail]:
         """Read the log from where a journal is known to the end of a record that was sent."""
         while True:
-            tail = self._tail(writer, id, copy(base.fold), place.next_position)
+            tail = self._tail(writer, id, base.fold.copy(), place.next_position)
             try:
                 yield from self._scans.within(tail.scan(base.position))
                 return tail
@@ -252,7 +251,7 @@ class TopicLog(Closing):
                 begin, head = yield from self._stored(writer, id, place.next_position)
                 if begin > place.offset:
                     raise
-                base = Known(Fold.stored(head), begin)
+                base = Known(Fold(head), begin)
 
     # -- the partitions ------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ from aerotape.waiting import Attempt, Pause, Task
 
 if TYPE_CHECKING:
     from aerotape import _native
+    from aerotape._native import Effect
     from aerotape.codecs.entity.actions import ActionHeader
-    from aerotape.entity.fold import Effect
     from aerotape.entity.log.recording import PartitionRecording
 
 _NOT_NOW: Final = (BACK_PRESSURED, ADMIN_ACTION, NOT_CONNECTED)

@@ -68,6 +68,7 @@ mod _native {
     };
     #[pymodule_export]
     use super::entity::{
+        fold::{Effect, Fold},
         journals::entity_journals,
         json::{check_json, json_events, json_members},
         lower_case_hash, single_append, string_hash,

@@ -10,6 +10,7 @@ import pyarrow
 from pyarrow import compute
 
 from aerotape import _native
+from aerotape._native import Effect, Fold
 from aerotape.codecs.entity.actions import (
     ActionHeader,
     ActionKind,
@@ -20,7 +21,6 @@ from aerotape.codecs.entity.actions import (
 from aerotape.codecs.entity.lower_case import CAPITAL_SIGMA
 from aerotape.codecs.entity.payload import events_of
 from aerotape.codecs.entity.segments import head_segment
-from aerotape.entity.fold import Effect, Fold
 from aerotape.entity.stores.base import MAX_SNAPSHOTS
 from aerotape.entity.stores.rows import (
     EVENT_COLUMNS,

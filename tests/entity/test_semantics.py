@@ -22,9 +22,9 @@ from support.entity.logged import (
 from support.entity.model import Model
 
 from aerotape import _native
+from aerotape._native import Fold
 from aerotape.codecs.entity.actions import Action, ActionKind, Append, Delete, Event, Snapshot
 from aerotape.codecs.entity.messages import Selector, encode
-from aerotape.entity.fold import Fold
 from aerotape.entity.log.tail import LogStatistics, Tail
 from aerotape.entity.partition import Partition
 from aerotape.entity.records import EventRecord
@@ -297,7 +297,7 @@ def test_reading_from_any_head(seeds: range) -> None:
         log, expected = logged(actions), of_model(actions)
         stored = chance.randint(0, len(log))
         head = collapse(None, log[:stored], 100).head
-        fold = Fold.stored(head)
+        fold = Fold(head)
         # The pointer may be older than the head if the head exists.
         for each in log[chance.randint(0, stored) if head is not None else stored :]:
             fold.apply(each.header, each.offset)

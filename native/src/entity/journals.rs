@@ -1,5 +1,4 @@
-//! The journals that all actions of a topic result in: the rules of `entity/fold.py`, from an
-//! empty store.
+//! The journals that all actions of a topic result in, from an empty store.
 
 use std::ops::Range;
 use std::str::from_utf8;
@@ -15,16 +14,10 @@ use md5::{Digest, Md5};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::fold::{ActionHeader, Effect, Fold};
 use super::json::is_json;
 use super::{lower_case_hash, single_event};
 
-const APPEND: i32 = 1;
-const MARK: i32 = 2;
-const DELETE: i32 = 3;
-const PURGE: i32 = 4;
-const CONDITIONAL_APPEND: i32 = 5;
-const CONDITIONAL_PURGE: i32 = 6;
-const SNAPSHOT: i32 = 7;
 const JSON: i32 = 2;
 
 /// Row of the append, index of its head, and the last event that is left out.
@@ -71,6 +64,14 @@ impl<'a> Actions<'a> {
         begin..others.unwrap_or(self.ids.len())
     }
 
+    fn header(&self, row: usize) -> ActionHeader {
+        ActionHeader {
+            kind: self.kinds.value(row),
+            from_seq_nr: self.firsts.value(row),
+            to_seq_nr: self.lasts.value(row),
+        }
+    }
+
     /// Tags and payload of an append of one event in JSON without metadata of it.
     fn single(&self, row: usize) -> Option<(&'a str, &'a str)> {
         let seq_nr = self.lasts.value(row);
@@ -83,76 +84,41 @@ impl<'a> Actions<'a> {
     }
 }
 
-/// A journal that exists. Actions are given by their rows.
+/// A journal, and the actions that made it, by their rows.
+#[derive(Default)]
 struct Journal {
+    fold: Fold,
+    /// Of its changes the first and the last.
     begin: usize,
     last: usize,
-    seq_nr: i64,
-    deleted: i64,
     /// Appends, and the last event preceding those that each adds.
     appends: Vec<(usize, i64)>,
 }
 
 impl Journal {
-    fn begin(row: usize, seq_nr: i64, deleted: i64) -> Self {
-        Self {
-            begin: row,
-            last: row,
-            seq_nr,
-            deleted,
-            appends: Vec::new(),
-        }
-    }
-
-    /// The last sequence number, or the last deleted one if that is higher.
-    fn last_seq_nr(&self) -> i64 {
-        self.seq_nr.max(self.deleted)
-    }
-
-    fn append(&mut self, row: usize, last: i64) {
-        self.last = row;
-        self.appends.push((row, self.last_seq_nr()));
-        self.seq_nr = self.seq_nr.max(last);
-    }
-
     /// Apply the actions of one entity, in log order.
-    fn of(actions: &Actions<'_>, rows: Range<usize>) -> Result<Option<Self>, String> {
-        let mut journal: Option<Self> = None;
+    fn of(actions: &Actions<'_>, rows: Range<usize>) -> Result<Self, String> {
+        let mut journal = Self::default();
         for row in rows {
-            let (first, last) = (actions.firsts.value(row), actions.lasts.value(row));
-            let before_first = first.saturating_sub(1);
-            match (actions.kinds.value(row), &mut journal) {
-                (APPEND, Some(journal)) => journal.append(row, last),
-                (CONDITIONAL_APPEND, Some(journal)) => {
-                    if journal.last_seq_nr() == before_first {
-                        journal.append(row, last);
-                    } else {
-                        journal.last = row;
-                    }
-                }
-                (APPEND, None) => {
-                    let begun = journal.insert(Self::begin(row, 0, before_first));
-                    begun.append(row, last);
-                }
-                (CONDITIONAL_APPEND, None) if before_first == 0 => {
-                    journal.insert(Self::begin(row, 0, 0)).append(row, last);
-                }
-                (DELETE, Some(journal)) => {
-                    journal.last = row;
-                    journal.deleted = journal.deleted.max(last.min(journal.seq_nr));
-                }
-                (DELETE, None) => journal = Some(Self::begin(row, last, last)),
-                (PURGE, _) => journal = None,
-                (CONDITIONAL_PURGE, Some(before)) => {
-                    if actions.positions.value(before.last) == last {
-                        journal = None;
-                    }
-                }
-                (CONDITIONAL_APPEND | CONDITIONAL_PURGE, None) | (MARK | SNAPSHOT, _) => (),
-                (kind, _) => return Err(format!("{kind} is not a kind of action")),
-            }
+            journal.apply(row, &actions.header(row), actions.positions.value(row))?;
         }
         Ok(journal)
+    }
+
+    fn apply(&mut self, row: usize, action: &ActionHeader, position: i64) -> Result<(), String> {
+        let effect = self.fold.apply(action, position)?;
+        if self.fold.exists && self.fold.offset == position {
+            self.last = row;
+            if self.fold.begun_at == Some(position) {
+                self.begin = row;
+            }
+        }
+        match effect {
+            Effect::Added => self.appends.push((row, self.fold.after)),
+            Effect::Purged => *self = Self::default(),
+            _ => (),
+        }
+        Ok(())
     }
 }
 
@@ -202,7 +168,7 @@ impl Tables {
         let mut expiry = None;
         for (number, &(row, after)) in journal.appends.iter().enumerate() {
             let is_last = number + 1 == journal.appends.len();
-            let after = after.max(journal.deleted);
+            let after = after.max(journal.fold.deleted);
             let is_stored = actions.lasts.value(row) > after;
             if !is_stored && !is_last {
                 continue;
@@ -222,8 +188,8 @@ impl Tables {
         self.begins.append_value(journal.begin as u32);
         self.lasts.append_value(journal.last as u32);
         self.expiries.append_option(expiry);
-        self.seq_nrs.append_value(journal.seq_nr);
-        let deleted = Some(journal.deleted).filter(|deleted| *deleted != 0);
+        self.seq_nrs.append_value(journal.fold.seq_nr);
+        let deleted = Some(journal.fold.deleted).filter(|deleted| *deleted != 0);
         self.delete_tos.append_option(deleted);
         let hash = i64::from(lower_case_hash(id));
         self.segments.append_value(hash.abs() % segments);
@@ -290,7 +256,8 @@ pub fn entity_journals(
             while row < batch.num_rows() {
                 let rows = actions.of_one(row);
                 row = rows.end;
-                if let Some(journal) = Journal::of(&actions, rows)? {
+                let journal = Journal::of(&actions, rows)?;
+                if journal.fold.exists {
                     tables.add(&actions, &journal, i64::from(segments))?;
                 }
             }

@@ -1,7 +1,8 @@
-//! Actions of entities (`codecs/entity/`): the append that a replicator meets most often, taken
-//! apart in one call, payloads in JSON, journals computed from all their actions, and the hash that
-//! segments of heads are computed with.
+//! Actions of entities (`codecs/entity/`): the rules by which they change journals, the append that
+//! a replicator meets most often, taken apart in one call, payloads in JSON, journals computed from
+//! all their actions, and the hash that segments of heads are computed with.
 
+pub mod fold;
 pub mod journals;
 pub mod json;
 

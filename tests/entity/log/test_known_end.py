@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from aerotape._native import Effect, Fold
 from aerotape.codecs.entity.actions import ActionHeader, ActionKind
-from aerotape.entity.fold import Effect, Fold
 from aerotape.entity.log.known_end import Known, KnownEnd
 from aerotape.entity.log.writer import RecordPosition
-
-ONE = Fold(exists=True, begun_at=0, offset=0, seq_nr=1)
 
 
 def append(seq_nr: int, kind: ActionKind = ActionKind.APPEND) -> ActionHeader:
     return ActionHeader(kind, b"a", seq_nr, seq_nr, 0)
+
+
+def journal(seq_nr: int, offset: int = 0) -> Fold:
+    """Return the journal that an append of an event at an offset begins."""
+    fold = Fold()
+    fold.apply(append(seq_nr), offset)
+    return fold
 
 
 def expecting(seq_nr: int) -> ActionHeader:
@@ -26,7 +31,7 @@ def known_end() -> KnownEnd:
     """Return a run whose journal has event 1."""
     known = KnownEnd()
     known.add(place(0, 100), append(1))
-    known.learn(b"a", Fold(exists=True, begun_at=0, offset=0, seq_nr=1), 100)
+    known.learn(b"a", journal(1), 100)
     return known
 
 
@@ -43,9 +48,9 @@ def test_a_record_of_another_writer() -> None:
     """After it nothing is decided, until the journal is known again."""
     known = known_end()
     assert known.add(place(150, 200), expecting(1)) is None
-    assert known.journal(b"a") == Known(ONE, 100)
-    assert known.add(place(200, 300), expecting(1), Known(ONE, 150)) is None
-    known.learn(b"a", Fold(exists=True, begun_at=0, offset=200, seq_nr=5), 300)
+    assert known.journal(b"a") == Known(journal(1), 100)
+    assert known.add(place(200, 300), expecting(1), Known(journal(1), 150)) is None
+    known.learn(b"a", journal(5, 200), 300)
     assert known.add(place(300, 400), expecting(5)) == (Effect.ADDED, 6)
 
 
@@ -54,7 +59,7 @@ def test_a_change_by_another_thread() -> None:
     known = KnownEnd()
     assert known.add(place(0, 100), append(1)) is None
     assert known.add(place(100, 200), append(2)) is None
-    known.learn(b"a", Fold(exists=True, begun_at=0, offset=0, seq_nr=1), 100)
+    known.learn(b"a", journal(1), 100)
     assert known.add(place(200, 300), expecting(1)) is None
 
 
@@ -73,4 +78,4 @@ def test_a_journal_that_stays_as_it_is() -> None:
     """It is known up to the end of the run, so that what follows can be read from there."""
     known = known_end()
     known.add(place(100, 200), ActionHeader(ActionKind.APPEND, b"b", 1, 1, 0))
-    assert known.journal(b"a") == Known(ONE, 200)
+    assert known.journal(b"a") == Known(journal(1), 200)
