@@ -99,20 +99,24 @@ def lower_case_hash(text: str) -> int:
 # ---- entity/journals.rs ------------------------------------------------------------------------
 
 def entity_journals(
-    batch: ArrowRecordBatch, segments: int
-) -> tuple[ArrowRecordBatch, ArrowRecordBatch, list[tuple[int, int, int]]]:
+    batch: ArrowRecordBatch, segments: int, max_snapshots: int
+) -> tuple[
+    ArrowRecordBatch, ArrowRecordBatch, list[tuple[int, int, int]], list[tuple[int, int]]
+]:
     """Compute the journals that exist after all actions of some entities.
 
     Args:
         batch: actions (`aerotape.spark.entities.rows.ACTIONS`), sorted by id and position.
         segments: the number of segments of heads.
+        max_snapshots: the most snapshots of a journal.
 
     Returns:
         The heads: rows of their first, last and, if it may set an expiry, last append; sequence
         number, `delete_to`, segment (of an id without a capital sigma) and record id. The events of
         appends that `single_append` takes apart: row, index of the head, sequence number, tags and
         payload. The other appends with events to store: row, index of the head, and the last event
-        that is left out.
+        that is left out. The snapshots with the highest sequence numbers, of each number the last:
+        row and index of the head, by head and descending number.
 
     Raises:
         TypeError: a column is missing or has another type.

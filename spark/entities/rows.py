@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow
 from pyarrow import compute
 
 from aerotape import _native
-from aerotape._native import Effect, Fold
-from aerotape.codecs.entity.actions import (
-    ActionHeader,
-    ActionKind,
-    Append,
-    Events,
-    PayloadType,
-)
+from aerotape.codecs.entity.actions import Append, Events, PayloadType
 from aerotape.codecs.entity.lower_case import CAPITAL_SIGMA
 from aerotape.codecs.entity.payload import events_of
 from aerotape.codecs.entity.segments import head_segment
@@ -95,26 +87,25 @@ def rows_of(
         EntityError: a record is not an action, or damaged.
     """
     try:
-        found, single, others = _native.entity_journals(actions, segments)
+        found, single, others, saved = _native.entity_journals(actions, segments, MAX_SNAPSHOTS)
     except ValueError as error:
         raise EntityError(f"topic {topic} has an invalid record: {error}", topic) from None
     found, single = pyarrow.record_batch(found), pyarrow.record_batch(single)
     expiries = found["expiry"].drop_null().to_pylist()
-    appends = _decoded(actions, {*expiries, *(row for row, _, _ in others)}, topic)
+    rows = {*expiries, *(row for row, _, _ in others), *(row for row, _ in saved)}
+    appends = _decoded(actions, rows, topic)
     heads = _heads(actions, found, appends, topic, segments, segment_size)
     events = [_single_events(actions, found, single, topic, segment_size)]
     record_ids = found["record_id"].to_pylist()
     if others:
-        rows: list[tuple[Any, ...]] = []
+        decoded: list[tuple[Any, ...]] = []
         for row, head, after in others:
-            rows += _rows(topic, appends[row], record_ids[head], after, segment_size)
-        events.append(_batch(rows, EVENTS))
+            decoded += _rows(topic, appends[row], record_ids[head], after, segment_size)
+        events.append(_batch(decoded, EVENTS))
     snapshots = []
-    for head, saved in _saved(actions, found["begin"].to_pylist()):
-        decoded = _decoded(actions, set(saved), topic)
-        for row in saved:
-            (event,) = _rows(topic, decoded[row], record_ids[head], 0, segment_size)
-            snapshots.append(snapshot_row(event))
+    for row, head in saved:
+        (event,) = _rows(topic, appends[row], record_ids[head], 0, segment_size)
+        snapshots.append(snapshot_row(event))
     return heads, events, _batch(snapshots, SNAPSHOTS)
 
 
@@ -138,32 +129,6 @@ def _rows(
 def _batch(rows: list[tuple[Any, ...]], schema: pyarrow.Schema) -> RecordBatch:
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
     return pyarrow.record_batch([list(each) for each in columns], schema=schema)
-
-
-def _saved(actions: RecordBatch, begins: list[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield the heads that have snapshots, and the rows of those that stores retain.
-
-    Args:
-        begins: for each head, the row of the action that began its journal.
-    """
-    is_snapshot = compute.equal(actions["kind"], ActionKind.SNAPSHOT.value)
-    rows = compute.indices_nonzero(is_snapshot).to_pylist()
-    ids = actions["entityId"]
-    last: dict[int, int] = {}
-    for row in rows:
-        head = bisect_right(begins, row) - 1
-        if head >= 0 and ids[begins[head]] == ids[row]:
-            last[head] = row
-    for head, end in last.items():
-        fold, saved = Fold(), dict[int, int]()
-        of_journal = actions.slice(begins[head], end + 1 - begins[head])
-        names = "kind", "entityId", "fromSeqNr", "toSeqNr", "timestampMs", "position"
-        columns = (of_journal[name].to_pylist() for name in names)
-        for row, (kind, *fields, offset) in enumerate(zip(*columns, strict=True), begins[head]):
-            action = ActionHeader(ActionKind(kind), *fields)
-            if fold.apply(action, offset) is Effect.SNAPSHOT:
-                saved[action.to_seq_nr] = row
-        yield head, [saved[number] for number in sorted(saved, reverse=True)[:MAX_SNAPSHOTS]]
 
 
 def _decoded(actions: RecordBatch, rows: set[int], topic: str) -> _Decoded:

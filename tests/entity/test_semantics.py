@@ -114,7 +114,8 @@ def of_spark(actions: Sequence[Action]) -> Journal:
     """Return the journal that the tables for Spark have."""
     log = logged(actions)
     rows = [row(each) for each in log]
-    heads, events, others = _native.entity_journals(pyarrow.RecordBatch.from_pylist(rows, ROW), 1)
+    actions_of_one = pyarrow.RecordBatch.from_pylist(rows, ROW)
+    heads, events, others, _ = _native.entity_journals(actions_of_one, 1, 0)
     found = pyarrow.record_batch(heads).to_pylist()
     if not found:
         return None

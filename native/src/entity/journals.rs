@@ -1,5 +1,6 @@
 //! The journals that all actions of a topic result in, from an empty store.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::from_utf8;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ const JSON: i32 = 2;
 
 /// Row of the append, index of its head, and the last event that is left out.
 type Insertion = (usize, usize, i64);
+/// Row of the snapshot and index of its head.
+type Saved = (usize, usize);
+type Finished = (RecordBatch, RecordBatch, Vec<Insertion>, Vec<Saved>);
 
 struct Actions<'a> {
     ids: &'a BinaryArray,
@@ -93,6 +97,8 @@ struct Journal {
     last: usize,
     /// Appends, and the last event preceding those that each adds.
     appends: Vec<(usize, i64)>,
+    /// Of each number the last snapshot.
+    snapshots: BTreeMap<i64, usize>,
 }
 
 impl Journal {
@@ -115,8 +121,11 @@ impl Journal {
         }
         match effect {
             Effect::Added => self.appends.push((row, self.fold.after)),
+            Effect::Snapshot => {
+                self.snapshots.insert(action.to_seq_nr, row);
+            }
             Effect::Purged => *self = Self::default(),
-            _ => (),
+            Effect::None | Effect::Refused | Effect::Deleted => (),
         }
         Ok(())
     }
@@ -153,6 +162,7 @@ struct Tables {
     tags: StringBuilder,
     payloads: StringBuilder,
     others: Vec<Insertion>,
+    saved: Vec<Saved>,
 }
 
 impl Tables {
@@ -161,6 +171,7 @@ impl Tables {
         actions: &Actions<'_>,
         journal: &Journal,
         segments: i64,
+        max_snapshots: usize,
     ) -> Result<(), String> {
         let bytes = actions.ids.value(journal.begin);
         let id =
@@ -185,6 +196,8 @@ impl Tables {
                 None => self.others.push((row, self.heads, after)),
             }
         }
+        let newest = journal.snapshots.values().rev().take(max_snapshots);
+        self.saved.extend(newest.map(|&row| (row, self.heads)));
         self.begins.append_value(journal.begin as u32);
         self.lasts.append_value(journal.last as u32);
         self.expiries.append_option(expiry);
@@ -210,7 +223,7 @@ impl Tables {
         self.payloads.append_value(payload);
     }
 
-    fn finish(mut self) -> Result<(RecordBatch, RecordBatch, Vec<Insertion>), ArrowError> {
+    fn finish(mut self) -> Result<Finished, ArrowError> {
         let heads: [(&str, ArrayRef); 7] = [
             ("begin", Arc::new(self.begins.finish())),
             ("last", Arc::new(self.lasts.finish())),
@@ -231,6 +244,7 @@ impl Tables {
             RecordBatch::try_from_iter(heads)?,
             RecordBatch::try_from_iter(events)?,
             self.others,
+            self.saved,
         ))
     }
 }
@@ -241,7 +255,13 @@ pub fn entity_journals(
     py: Python<'_>,
     batch: ArrowRecordBatch,
     segments: u32,
-) -> PyResult<(ArrowRecordBatch, ArrowRecordBatch, Vec<Insertion>)> {
+    max_snapshots: usize,
+) -> PyResult<(
+    ArrowRecordBatch,
+    ArrowRecordBatch,
+    Vec<Insertion>,
+    Vec<Saved>,
+)> {
     if segments == 0 {
         return Err(PyValueError::new_err(
             "the number of segments is 0: expected at least 1",
@@ -249,7 +269,7 @@ pub fn entity_journals(
     }
     let batch = batch.0;
     let actions = Actions::of(&batch)?;
-    let (heads, events, others) = py
+    let (heads, events, others, saved) = py
         .detach(|| {
             let mut tables = Tables::default();
             let mut row = 0;
@@ -258,11 +278,12 @@ pub fn entity_journals(
                 row = rows.end;
                 let journal = Journal::of(&actions, rows)?;
                 if journal.fold.exists {
-                    tables.add(&actions, &journal, i64::from(segments))?;
+                    tables.add(&actions, &journal, i64::from(segments), max_snapshots)?;
                 }
             }
             tables.finish().map_err(|error| error.to_string())
         })
         .map_err(PyValueError::new_err)?;
-    Ok((ArrowRecordBatch(heads), ArrowRecordBatch(events), others))
+    let (heads, events) = (ArrowRecordBatch(heads), ArrowRecordBatch(events));
+    Ok((heads, events, others, saved))
 }
