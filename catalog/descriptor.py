@@ -25,13 +25,13 @@ class RecordingDescriptor:
     Attributes:
         recording_id: id in its archive, from 0.
         start_timestamp_ms: when recording started, epoch milliseconds.
-        stop_timestamp_ms: when it stopped, or -1.
-        start_position: position in the stream of the first recorded byte.
-        stop_position: position after the last recorded byte, or -1 while active.
-        initial_term_id: initial term id of the stream.
+        stop_timestamp_ms: when it stopped, epoch milliseconds; -1 while active.
+        start_position: position in the stream where it begins, bytes.
+        stop_position: position where it ends, bytes; -1 while active.
+        initial_term_id: id of the stream's first term.
         segment_file_length: length of each segment file, bytes.
         term_buffer_length: length of a term of the stream, bytes.
-        mtu_length: MTU of the stream, bytes.
+        mtu_length: MTU of the stream, its longest frame, bytes.
         session_id: session id of the recorded image (the last one, when extended).
         stream_id: stream id.
         stripped_channel: the channel reduced to what identifies it.

@@ -122,12 +122,12 @@ class RecordingStatistics:
     """Statistics of a range of a recording.
 
     Attributes:
-        recording_id: the recording.
-        stream_id: of the recording.
+        recording_id: id of the recording.
+        stream_id: its stream id.
         channel: its original channel.
-        from_position: first position of the range.
-        to_position: position after the range.
-        messages: whole messages that begin in the range.
+        from_position: first position of the range, bytes.
+        to_position: position after the range, bytes.
+        messages: number of whole messages that begin in the range.
         payload_bytes: sum of their lengths.
         fragments: frames of these messages.
         fragmented_messages: messages of more than one frame.
@@ -137,15 +137,15 @@ class RecordingStatistics:
         padding_bytes: bytes of padding frames.
         filler_frames: padding frames that do not reach the end of their term: an aborted claim, a
             publisher that died while writing a message, or data lost by an unreliable stream.
-        filler_bytes: bytes of these.
+        filler_bytes: bytes of filler frames.
         min_bytes: length of the shortest message, 0 without messages.
         max_bytes: length of the longest message.
         lengths: number of messages of each length, ascending, only lengths that occur. Exact up
             to 255 bytes; a bucket of longer ones is at most 1/128 of its length wide.
         gap_count: number of gaps.
-        gap_bytes: sum of their lengths.
-        gaps: the first 1000 of them.
-        over: the dimension of the bins.
+        gap_bytes: sum of the lengths of gaps.
+        gaps: the first 1000 gaps.
+        over: the dimension of the bins, "position" or "time".
         bins: the range divided into equal parts.
         duration_s: duration of recording the range, seconds; None if unknown.
     """

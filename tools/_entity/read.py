@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class EventRow:
-    """An event.
+class _RecordRow:
+    """An event or a snapshot, with the record that wrote it.
 
     Attributes:
         seq_nr: sequence number of the event, from 1.
-        tags: tags of the event.
         payload_type: json, text, binary or none.
         payload: payload: JSON, text, or hexadecimal of a binary one; null without one.
         timestamp_ms: time, epoch milliseconds.
@@ -35,13 +34,10 @@ class EventRow:
         offset: position of the record in the partition's log, bytes.
         origin: the writer, a host or an application; null if it is not known.
         version: version of the writer, null if it is not known.
-        metadata: JSON that was given with the append.
-        payload_metadata: JSON that was given with the event.
-        expire_after_ns: expiry after the last append, nanoseconds.
+        metadata: JSON that was given with the append or snapshot.
     """
 
     seq_nr: int
-    tags: Sequence[str]
     payload_type: str
     payload: Any
     timestamp_ms: int
@@ -50,35 +46,30 @@ class EventRow:
     origin: str | None
     version: str | None
     metadata: Any
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow(_RecordRow):
+    """An event.
+
+    Attributes:
+        tags: tags of the event.
+        payload_metadata: JSON that was given with the event.
+        expire_after_ns: expiry after the last append, nanoseconds.
+    """
+
+    tags: Sequence[str]
     payload_metadata: Any
     expire_after_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotRow:
+class SnapshotRow(_RecordRow):
     """A snapshot.
 
     Attributes:
         seq_nr: the last event that is in the snapshot.
-        payload_type: json, text, binary or none.
-        payload: payload: JSON, text, or hexadecimal of a binary one; null without one.
-        timestamp_ms: time, epoch milliseconds.
-        partition: partition of the topic.
-        offset: position of the record in the partition's log, bytes.
-        origin: the writer, a host or an application; null if it is not known.
-        version: version of the writer, null if it is not known.
-        metadata: JSON that was given with the append.
     """
-
-    seq_nr: int
-    payload_type: str
-    payload: Any
-    timestamp_ms: int
-    partition: int
-    offset: int
-    origin: str | None
-    version: str | None
-    metadata: Any
 
 
 JSON_ROWS: Final = {"read": EventRow, "snapshot": SnapshotRow}

@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import alias_of
 from aerotape.errors import ConfigurationError, UnknownRecordingError
 from aerotape.formatting import bytes_text
@@ -22,51 +23,22 @@ from aerotape.tools._cli.output import emit
 from aerotape.tools._cli.times import time_text
 
 if TYPE_CHECKING:
-    from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.clients import ArchiveClient
 
 _OMITTED: Final = ("source", "start", "session", "position")
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRecording:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRecording(RecordingDescriptor):
     """A recording of a running archive.
 
     Attributes:
-        recording_id: recording id.
-        start_timestamp_ms: start time, epoch milliseconds.
-        stop_timestamp_ms: stop time, epoch milliseconds; -1 while it is recorded.
-        start_position: start position, bytes.
-        stop_position: stop position, bytes; -1 while it is recorded.
-        initial_term_id: term id of the first term.
-        segment_file_length: length of segment files, bytes.
-        term_buffer_length: length of a term, bytes.
-        mtu_length: longest frame, bytes.
-        session_id: session id of the stream.
-        stream_id: stream id.
-        stripped_channel: channel without parameters that do not identify it.
-        original_channel: channel as it was given.
-        source_identity: source identity.
         is_active: whether it is being recorded.
         recorded_position: its stop position, or the recorded position of a live recording, bytes.
         recorded_bytes: bytes recorded.
     """
 
-    recording_id: int
-    start_timestamp_ms: int
-    stop_timestamp_ms: int
-    start_position: int
-    stop_position: int
-    initial_term_id: int
-    segment_file_length: int
-    term_buffer_length: int
-    mtu_length: int
-    session_id: int
-    stream_id: int
-    stripped_channel: str
-    original_channel: str
-    source_identity: str
-    is_active: bool
+    is_active: bool = field()  # else the descriptor's property would be its default
     recorded_position: int
     recorded_bytes: int
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import bytes_text, count_text, printable
+from aerotape.replay.statistics.model import RecordingStatistics
 from aerotape.tools._archive_tool._common import add_recording_id
 from aerotape.tools._cli import chart
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
@@ -20,7 +21,7 @@ from aerotape.tools._cli.statistics import add_statistics_options, compute_stati
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
-    from aerotape.replay.statistics.model import Bin, Gap, LengthBucket, RecordingStatistics
+    from aerotape.replay.statistics.model import Bin
 
 _JSON_BINS: Final = 100
 _CHART_HEIGHT: Final = 8
@@ -31,35 +32,11 @@ _LABEL_WIDTH: Final = 8
 _MIB: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsRow:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsRow(RecordingStatistics):
     """The statistics of a recording.
 
     Attributes:
-        recording_id: recording id.
-        stream_id: stream id.
-        channel: channel.
-        from_position: first position, bytes.
-        to_position: position after the last byte.
-        messages: number of messages.
-        payload_bytes: bytes of payloads.
-        fragments: number of data frames.
-        fragmented_messages: messages of more than one frame.
-        incomplete_fragments: fragments of messages that are not whole.
-        padding_frames: frames without a message.
-        padding_bytes: bytes of padding frames.
-        filler_frames: padding frames within a term: of messages that were lost, aborted or never
-            completed.
-        filler_bytes: bytes of these.
-        min_bytes: shortest message, bytes.
-        max_bytes: longest message, bytes.
-        lengths: histogram of lengths.
-        gap_count: number of gaps.
-        gap_bytes: bytes in gaps.
-        gaps: the first 1000 gaps.
-        over: position or time.
-        bins: the recording in equal parts.
-        duration_s: recorded time, seconds; null if it is not known.
         length_bytes: bytes of the range.
         mean_bytes: mean length, bytes.
         p50_bytes: median length, bytes.
@@ -70,37 +47,15 @@ class StatisticsRow:
         bytes_per_s: bytes per second with headers and padding, null if the duration is not known.
     """
 
-    recording_id: int
-    stream_id: int
-    channel: str
-    from_position: int
-    to_position: int
-    messages: int
-    payload_bytes: int
-    fragments: int
-    fragmented_messages: int
-    incomplete_fragments: int
-    padding_frames: int
-    padding_bytes: int
-    filler_frames: int
-    filler_bytes: int
-    min_bytes: int
-    max_bytes: int
-    lengths: Sequence[LengthBucket]
-    gap_count: int
-    gap_bytes: int
-    gaps: Sequence[Gap]
-    over: str
-    bins: Sequence[Bin]
-    duration_s: float | None
-    length_bytes: int
-    mean_bytes: float
+    # field(): of those that the statistics have as properties, these would be the defaults.
+    length_bytes: int = field()
+    mean_bytes: float = field()
     p50_bytes: int
     p90_bytes: int
     p99_bytes: int
     p999_bytes: int
-    messages_per_s: float | None
-    bytes_per_s: float | None
+    messages_per_s: float | None = field()
+    bytes_per_s: float | None = field()
 
 
 JSON_ROWS: Final = {"stats": StatisticsRow}
