@@ -1,12 +1,11 @@
-"""The unread part of recordings for a streaming query, and detection of data loss.
+"""The unread part of recordings for a streaming query, and its errors when data was lost.
 
 Each trigger reads the directory again. The end of a live recording is determined from its segment
 files, beginning at the position up to which the query has read, so that the cost depends only on
 what was recorded since the last trigger.
 
-Data is lost to a query when it was purged or truncated before the query read it. That a recording
-was truncated below the query's position and extended again shows by the message that the query read
-last: it is no longer there. By the option `failOnDataLoss` the query then fails or continues.
+Data is lost to a query when it was purged or truncated before the query read it, or replaced
+(`ReadProgress.compare`). By the option `failOnDataLoss` the query then fails or continues.
 """
 
 from __future__ import annotations
@@ -14,21 +13,25 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aerotape.catalog.descriptor import segment_base_position
 from aerotape.catalog.directory import find_ends, key_name, split_key
 from aerotape.errors import DataLossError, UnknownRecordingError
-from aerotape.frame_header import FRAME_ALIGNMENT
-from aerotape.replay.offline.boundaries import LastMessage, message_checksum
 from aerotape.replay.offline.choosing import matching, without_damaged
+from aerotape.replay.offline.read_progress import (
+    Change,
+    Comparison,
+    LastRead,
+    ReadProgress,
+    identity_of,
+)
 from aerotape.replay.offline.reader import RecordingRange, range_of, recording_range
 from aerotape.replay.offline.selection import Selection
-from aerotape.spark.streaming.offsets import Progress, StreamOffset
+from aerotape.spark.streaming.offsets import StreamOffset
 
 if TYPE_CHECKING:
+    from aerotape.replay.offline.boundaries import LastMessage
     from aerotape.replay.offline.directory import ArchiveDirectory, Recording
     from aerotape.spark.source.options import ReadOptions
 
@@ -42,19 +45,21 @@ class Backlog:
         progress: how far it has been read; None for a new recording.
         begins: the range does not begin at the position of `progress`.
         stop: its stop position, when the range reaches that.
+        identity: `identity_of` the recording.
     """
 
     range: RecordingRange
-    progress: Progress | None
+    progress: ReadProgress | None
     begins: bool
     stop: int | None
+    identity: int
 
     @property
     def key(self) -> int:
         """Key of the recording (`StoredRecording.key`)."""
         return self.range.key
 
-    def after(self, last: LastMessage | None, *, complete: bool) -> Progress | None:
+    def after(self, last: LastMessage | None, *, complete: bool) -> ReadProgress | None:
         """Return the progress once the messages up to `last` have been read.
 
         Args:
@@ -64,18 +69,28 @@ class Backlog:
         begin = self.range.from_position if self.begins else None
         stop = self.stop if complete else None
         if last is not None:
-            return Progress(
-                position=last.end_position,
-                last=last.position,
-                crc32c=message_checksum(self.range, last.position, last.end_position),
-                begin=begin,
-                stop=stop,
-            )
+            read = LastRead.at(self.range, last.position, last.end_position)
+            return self.progress_at(last.end_position, read, begin=begin, stop=stop)
         if self.begins and (self.progress is not None or stop is not None):
-            return Progress(position=self.range.from_position, begin=begin, stop=stop)
+            return self.progress_at(self.range.from_position, begin=begin, stop=stop)
         if self.progress is not None and stop is not None:
             return dataclasses.replace(self.progress, begin=None, stop=stop)
         return self.progress
+
+    def progress_at(
+        self,
+        position: int,
+        last: LastRead | None = None,
+        *,
+        begin: int | None = None,
+        stop: int | None = None,
+    ) -> ReadProgress:
+        """Return the progress at a position.
+
+        An empty recording has no identity, because a replication may replace its descriptor.
+        """
+        identity = self.identity if position > self.range.start_position else None
+        return ReadProgress(position=position, begin=begin, last=last, identity=identity, stop=stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +111,7 @@ class FollowedDirectory:
         chosen = self._choose(directory.recordings_of_scopes(self.options.scope_ids), ())
         return {each.key: each.recorded_position for each in chosen}
 
-    def scan(self, offset: StreamOffset) -> tuple[list[Recording], dict[int, Progress]]:
+    def scan(self, offset: StreamOffset) -> tuple[list[Recording], dict[int, ReadProgress]]:
         """Read the directory.
 
         Returns:
@@ -149,7 +164,7 @@ class FollowedDirectory:
         return not scopes or 0 in scopes or directory.own_scope_id() in scopes
 
     def backlog(
-        self, recording: Recording, progress: Progress | None, target: int | None = None
+        self, recording: Recording, progress: ReadProgress | None, target: int | None = None
     ) -> Backlog | None:
         """Return the unread part of a recording, None when there is nothing.
 
@@ -159,31 +174,34 @@ class FollowedDirectory:
             target: the position up to which to read; None for its end.
         """
         if progress is None:
-            begin = max(recording.start_position, self.options.from_position or 0)
-            if self.options.times.from_ns is not None:
-                begin = max(begin, recording.time_index.position_from(self.options.times.from_ns))
-            if self.options.seek is not None:
-                found = recording_range(recording, self._seeking())
-                if not found.length and recording.descriptor.is_active:
-                    return None  # the record is not recorded yet
-                begin = max(begin, found.from_position)
-            return self._from(recording, begin, None, begins=True, target=target)
-        position, stop = progress.position, recording.descriptor.stop_position
-        is_active = recording.descriptor.is_active
-        if not is_active and progress.stop == stop:
+            return self._new(recording, None, target)
+        found = progress.compare(recording)
+        if found.change is Change.SAME and progress.stop == found.end:
             return None
-        if position < recording.start_position:
-            self._purged(recording, position, recording.start_position)
-            begin = recording.start_position
-        elif not is_active and stop < position:
-            self._truncated(recording, stop, position)
-            begin = stop
-        elif not _is_the_same(recording, progress):
-            self._replaced(recording, position)
-            begin = min(position, recording.recorded_position)
-        else:
-            return self._from(recording, position, progress, begins=False, target=target)
-        return self._from(recording, begin, progress, begins=True, target=target)
+        if found.is_a_loss:
+            self._changed(recording, progress, found)
+        if found.is_another:
+            return self._new(recording, progress, target)
+        begin, end = found.resume, found.end
+        return self._from(recording, begin, end, progress, begins=found.is_a_loss, target=target)
+
+    def _new(
+        self, recording: Recording, progress: ReadProgress | None, target: int | None
+    ) -> Backlog | None:
+        """Return what the options select of a recording of which nothing was read.
+
+        `progress` is that of the recording which it has replaced, if any.
+        """
+        begin = max(recording.start_position, self.options.from_position or 0)
+        if self.options.times.from_ns is not None:
+            begin = max(begin, recording.time_index.position_from(self.options.times.from_ns))
+        if self.options.seek is not None:
+            found = recording_range(recording, self._seeking())
+            if not found.length and recording.descriptor.is_active:
+                return None  # the record is not recorded yet
+            begin = max(begin, found.from_position)
+        end = recording.recorded_after(recording.start_position) if target is None else target
+        return self._from(recording, begin, end, progress, begins=True, target=target)
 
     def _seeking(self) -> Selection:
         options = self.options
@@ -193,19 +211,16 @@ class FollowedDirectory:
         self,
         recording: Recording,
         begin: int,
-        progress: Progress | None,
+        end: int,
+        progress: ReadProgress | None,
         *,
         begins: bool,
         target: int | None,
     ) -> Backlog | None:
         descriptor = recording.descriptor
         boundary = not begins and progress is not None and progress.last is not None
-        if descriptor.is_active and target is None:
-            end = recording.recorded_after(begin if boundary else recording.start_position)
-        else:
-            end = recording.recorded_position if target is None else target
-            if not descriptor.is_active:
-                end = min(end, descriptor.stop_position)
+        if target is not None:
+            end = target if descriptor.is_active else min(target, descriptor.stop_position)
         if begin > end:
             return None
         return Backlog(
@@ -213,6 +228,7 @@ class FollowedDirectory:
             progress,
             begins,
             descriptor.stop_position if end == descriptor.stop_position else None,
+            identity_of(descriptor),
         )
 
     def ranges(self, start: StreamOffset, end: StreamOffset) -> Iterator[RecordingRange]:
@@ -238,21 +254,21 @@ class FollowedDirectory:
                 yield whole
 
     def _again(
-        self, recording: Recording, begin: int, progress: Progress, boundary: bool
+        self, recording: Recording, begin: int, progress: ReadProgress, boundary: bool
     ) -> RecordingRange:
         """Return the rest of the range from `begin` to a progress."""
         recording.check()
-        end, stop = progress.position, recording.descriptor.stop_position
-        if begin < recording.start_position:
-            self._purged(recording, begin, min(recording.start_position, end))
-            begin, boundary = recording.start_position, False
+        end = progress.position
+        begun = ReadProgress(position=begin, identity=progress.identity).compare(recording, end)
+        if begun.change is Change.PURGED:
+            self._purged(recording, begin, min(begun.resume, end))
+            begin, boundary = begun.resume, False
+        found = progress.compare(recording, end)
         limit = end
-        if not recording.descriptor.is_active and stop < end:
-            self._truncated(recording, stop, end)
-            limit = stop
-        elif not _is_the_same(recording, progress):
-            self._replaced(recording, end)
-            limit, boundary = recording.recorded_position, False
+        if found.change in (Change.TRUNCATED, Change.REPLACED):
+            self._changed(recording, progress, found)
+            limit = begin if found.is_another else recording.recorded_position
+            boundary = False
         return range_of(
             recording, begin, max(begin, min(end, limit)), limit, from_boundary=boundary
         )
@@ -271,28 +287,35 @@ class FollowedDirectory:
             f"position {position} are lost",
         )
 
+    def _changed(self, recording: Recording, progress: ReadProgress, found: Comparison) -> None:
+        """Report that a recording does not continue what was read of it."""
+        name, position = key_name(recording.key), progress.position
+        if found.change is Change.PURGED:
+            self._purged(recording, position, found.resume)
+        elif found.change is Change.TRUNCATED:
+            self._lost(
+                recording.key,
+                found.end,
+                f"recording {name} was truncated: it ends at position {found.end}, and the query "
+                f"has read up to position {position}",
+            )
+        else:
+            another = "is another recording"
+            if not found.is_another:
+                another = f"was truncated and extended, or {another}"
+            self._lost(
+                recording.key,
+                position,
+                f"recording {name} no longer holds what was read before position {position}: it "
+                f"{another}",
+            )
+
     def _purged(self, recording: Recording, begin: int, end: int) -> None:
         self._lost(
             recording.key,
             begin,
             f"recording {key_name(recording.key)}: positions {begin} to {end} were purged before "
             f"they were read; it now starts at position {recording.start_position}",
-        )
-
-    def _truncated(self, recording: Recording, stop: int, position: int) -> None:
-        self._lost(
-            recording.key,
-            stop,
-            f"recording {key_name(recording.key)} was truncated to position {stop}, and the query "
-            f"has read up to position {position}",
-        )
-
-    def _replaced(self, recording: Recording, position: int) -> None:
-        self._lost(
-            recording.key,
-            position,
-            f"recording {key_name(recording.key)} no longer holds what was read before "
-            f"position {position}: it was truncated and extended, or is another recording",
         )
 
     def _lost(self, key: int, position: int, what: str) -> None:
@@ -303,26 +326,3 @@ class FollowedDirectory:
                 position,
             )
         warnings.warn(what, RuntimeWarning, stacklevel=3)
-
-
-def _is_the_same(recording: Recording, progress: Progress) -> bool:
-    """Return whether the message that was read last is unchanged, or cannot be compared.
-
-    Raises:
-        StorageError: its bytes cannot be read, which is not a loss of data.
-    """
-    if (
-        progress.last is None
-        or progress.crc32c is None
-        or progress.last < recording.start_position  # purged by now
-    ):
-        return True
-    whole = range_of(recording, progress.last, progress.position, progress.position)
-    found = message_checksum(whole, progress.last, progress.position)
-    if found is None:
-        base = segment_base_position(
-            recording.start_position, progress.last, whole.term_length, whole.segment_length
-        )
-        with suppress(FileNotFoundError):
-            recording.read_segment(base, progress.last - base, FRAME_ALIGNMENT)
-    return found == progress.crc32c

@@ -6,8 +6,11 @@ An imported recording has, in place of its id, its qualified id as a decimal num
 
     {"version": 1, "recordings": {"3": {"position": 4096, "last": 4000, "crc32c": -7, "begin": 0}}}
 
-After a failure Spark repeats a batch from the two offsets around it alone, so an offset also has
-the position where reading began when that is not the position of the previous offset.
+The attributes are those of `ReadProgress`, without those that are None; `last` is where the message
+that ends at `position` begins, and `crc32c` its checksum. After a failure Spark repeats a batch
+from the two offsets around it alone, so `begin` is the position where the batch began, if that is
+not the position of the previous offset: the recording is new, or a part of it was lost. Offsets of
+earlier versions have no `identity`.
 """
 
 from __future__ import annotations
@@ -17,34 +20,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.read_progress import LastRead, ReadProgress
 
 VERSION: Final = 1
-_KEYS: Final = ("position", "last", "crc32c", "begin", "stop")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """The position up to which one recording has been read. Positions are bytes.
-
-    Attributes:
-        position: where reading resumes: the end of a message, or where reading began.
-        last: where the message that ends at `position` begins; None without one.
-        crc32c: checksum of that message, to recognise it.
-        begin: where the batch that ends at `position` began, when that is not the position of the
-            previous offset: the recording is new, or a part of it was lost.
-        stop: the recording's stop position, when all messages up to there have been read.
-    """
-
-    position: int
-    last: int | None = None
-    crc32c: int | None = None
-    begin: int | None = None
-    stop: int | None = None
-
-    def to_json(self) -> dict[str, int]:
-        """Return the JSON object, without attributes that are None."""
-        values = {name: getattr(self, name) for name in _KEYS}
-        return {name: value for name, value in values.items() if value is not None}
+_KEYS: Final = ("position", "last", "crc32c", "begin", "stop", "identity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +36,14 @@ class StreamOffset:
             recordings end, and what is recorded before them is not read.
     """
 
-    recordings: Mapping[int, Progress] = field(default_factory=dict)
+    recordings: Mapping[int, ReadProgress] = field(default_factory=dict)
     starts_latest: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object for the checkpoint: the same text for an equal offset."""
         if self.starts_latest:
             return {"version": VERSION, "startingPosition": "latest"}
-        recordings = {str(id): self.recordings[id].to_json() for id in sorted(self.recordings)}
+        recordings = {str(id): _to_json(self.recordings[id]) for id in sorted(self.recordings)}
         return {"version": VERSION, "recordings": recordings}
 
     @classmethod
@@ -93,7 +72,30 @@ class StreamOffset:
             ) from None
 
 
-def _progress(values: Mapping[str, Any]) -> Progress:
-    if not all(type(value) is int for value in values.values()):
+def _to_json(progress: ReadProgress) -> dict[str, int]:
+    last = progress.last
+    values = (
+        progress.position,
+        None if last is None else last.position,
+        None if last is None else last.crc32c,
+        progress.begin,
+        progress.stop,
+        progress.identity,
+    )
+    pairs = zip(_KEYS, values, strict=True)
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _progress(values: Mapping[str, Any]) -> ReadProgress:
+    if values.keys() - _KEYS or not all(type(value) is int for value in values.values()):
         raise ValueError
-    return Progress(**values)
+    position, last, crc32c, begin, stop, identity = map(values.get, _KEYS)
+    if position is None:
+        raise ValueError
+    return ReadProgress(
+        position=position,
+        begin=begin,
+        last=None if last is None else LastRead(last, position, crc32c),
+        identity=identity,
+        stop=stop,
+    )

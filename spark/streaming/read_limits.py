@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from aerotape.replay.offline.boundaries import LastMessage, last_message
 
 if TYPE_CHECKING:
+    from aerotape.replay.offline.read_progress import ReadProgress
     from aerotape.spark.streaming.backlog import Backlog
-    from aerotape.spark.streaming.offsets import Progress
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ _ONE_MESSAGE = Allowance(max_messages=1)
 
 def admit(
     backlogs: Sequence[Backlog], allowance: Allowance, turn: int = -1
-) -> tuple[dict[int, Progress], int]:
+) -> tuple[dict[int, ReadProgress], int]:
     """Choose what a batch reads: at least one message, if there is a whole one.
 
     Args:
@@ -80,7 +80,7 @@ def admit(
     Raises:
         SegmentError: a segment file is missing, too short or damaged.
     """
-    after: dict[int, Progress] = {}
+    after: dict[int, ReadProgress] = {}
     waiting = sorted(backlogs, key=lambda each: each.range.length)
     if not allowance.is_unlimited:
         cycle = sorted(backlogs, key=lambda each: (each.key <= turn, each.key))
@@ -130,7 +130,7 @@ def _ends(backlog: Backlog, last: LastMessage) -> bool:
 
 
 def _note(
-    after: dict[int, Progress], backlog: Backlog, last: LastMessage | None, *, complete: bool
+    after: dict[int, ReadProgress], backlog: Backlog, last: LastMessage | None, *, complete: bool
 ) -> None:
     progress = backlog.after(last, complete=complete)
     if progress is not None:

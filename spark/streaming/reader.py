@@ -25,12 +25,13 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from aerotape.replay.offline.boundaries import last_message
+from aerotape.replay.offline.read_progress import ReadProgress
 from aerotape.replay.offline.selection import refuse
 from aerotape.spark.source.batch_reader import BatchReader, ScanPartition, without_traceback
 from aerotape.spark.source.options import spell
 from aerotape.spark.source.planning import plan_partitions
 from aerotape.spark.streaming.backlog import Backlog, FollowedDirectory
-from aerotape.spark.streaming.offsets import Progress, StreamOffset
+from aerotape.spark.streaming.offsets import StreamOffset
 from aerotape.spark.streaming.read_limits import Allowance, admit
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the ends of recordings at the last scan, for the query's progress."""
         if self._recorded is None:
             return None
-        ends = {id: Progress(position=position) for id, position in self._recorded.items()}
+        ends = {id: ReadProgress(position=position) for id, position in self._recorded.items()}
         return StreamOffset(ends).to_json()
 
     @without_traceback
@@ -145,7 +146,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._batches.read(partition)
 
 
-def _skipped(backlogs: Sequence[Backlog]) -> Iterator[tuple[int, Progress]]:
+def _skipped(backlogs: Sequence[Backlog]) -> Iterator[tuple[int, ReadProgress]]:
     """Yield the progress of recordings that are skipped to their end.
 
     A message that is still being recorded will be read later.
@@ -154,9 +155,8 @@ def _skipped(backlogs: Sequence[Backlog]) -> Iterator[tuple[int, Progress]]:
         whole = backlog.range
         if backlog.stop is not None:
             # Finding the last messages of very many stopped recordings would take long.
-            progress = Progress(position=backlog.stop, stop=backlog.stop)
+            progress = backlog.progress_at(backlog.stop, stop=backlog.stop)
         else:
-            progress = backlog.after(last_message(whole), complete=True) or Progress(
-                position=whole.from_position
-            )
+            read = backlog.after(last_message(whole), complete=True)
+            progress = read or backlog.progress_at(whole.from_position)
         yield backlog.key, dataclasses.replace(progress, begin=progress.position)

@@ -18,7 +18,7 @@ from typing import Final
 
 from aerotape.catalog.directory import recording_key, split_key
 from aerotape.errors import StorageError
-from aerotape.spark.tables.converted import Converted, LastRow
+from aerotape.replay.offline.read_progress import LastRead, ReadProgress
 from aerotape.spark.tables.output import OutputStore
 
 APPLICATION: Final = "aerotape"
@@ -41,7 +41,7 @@ _COLUMNS: Final = {
 }
 
 
-def read_converted(store: OutputStore, id: int) -> dict[int, Converted] | None:
+def read_converted(store: OutputStore, id: int) -> dict[int, ReadProgress] | None:
     """The converted ranges in a file, by key of the recording; None if there is no such file.
 
     Raises:
@@ -55,18 +55,19 @@ def read_converted(store: OutputStore, id: int) -> dict[int, Converted] | None:
     with store.open_file(path) as stream:
         rows = feather.read_table(stream).to_pylist()
     return {
-        recording_key(row["scope_id"], row["recording_id"]): Converted(
-            ((row["from_position"], row["to_position"]),),
-            row["identity"],
-            None
+        recording_key(row["scope_id"], row["recording_id"]): ReadProgress(
+            begin=row["from_position"],
+            position=row["to_position"],
+            identity=row["identity"],
+            last=None
             if row["last_position"] is None
-            else LastRow(row["last_position"], row["last_end_position"], row["last_crc32c"]),
+            else LastRead(row["last_position"], row["last_end_position"], row["last_crc32c"]),
         )
         for row in rows
     }
 
 
-def write_converted(store: OutputStore, converted: Mapping[int, Converted]) -> int:
+def write_converted(store: OutputStore, converted: Mapping[int, ReadProgress]) -> int:
     """Write a file and return its id, which no other file has (StorageError)."""
     import pyarrow
     from pyarrow import feather
@@ -75,7 +76,7 @@ def write_converted(store: OutputStore, converted: Mapping[int, Converted]) -> i
     for key, part in sorted(converted.items()):
         last = part.last
         last_row = (None,) * 3 if last is None else dataclasses.astuple(last)
-        row = (*split_key(key), part.ranges[0][0], part.to_position, part.identity, *last_row)
+        row = (*split_key(key), part.begin, part.position, part.identity, *last_row)
         rows.append(dict(zip(_COLUMNS, row, strict=True)))
     schema = pyarrow.schema(
         [(name, pyarrow.type_for_alias(kind)) for name, kind in _COLUMNS.items()]

@@ -30,7 +30,7 @@ from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.remote.store_options import delta_options
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.formatting import not_installed
-from aerotape.spark.tables.converted import Converted
+from aerotape.replay.offline.read_progress import ReadProgress
 from aerotape.spark.tables.converted_files import (
     APPLICATION,
     CONVERTED_FOLDER,
@@ -115,10 +115,10 @@ class DeltaRecordingTable:
         self._replaces = False
         self._schema: pyarrow.Schema | None = None
         self._table: DeltaTable | None = None
-        self._converted: dict[int, Converted] = {}
+        self._converted: dict[int, ReadProgress] = {}
         self._converted_version: int | None = None
         self._list_ids: dict[int, int] = {}
-        self._planned: dict[int, Converted | None] = {}
+        self._planned: dict[int, ReadProgress | None] = {}
         self._is_attempted = False
 
     def begin(self, schema: pyarrow.Schema) -> None:
@@ -215,7 +215,7 @@ class DeltaRecordingTable:
         schema = pyarrow.schema(self._existing().schema().to_arrow())
         return pyarrow.schema([field for field in schema if field.name not in self._partitions])
 
-    def converted(self, recording_ids: Iterable[int]) -> dict[int, Converted]:
+    def converted(self, recording_ids: Iterable[int]) -> dict[int, ReadProgress]:
         """The converted ranges of recordings; `commit` checks that they are unchanged."""
         ids, present = list(recording_ids), self._converted
         self._planned.update((id, present.get(id)) for id in ids)
@@ -241,7 +241,7 @@ class DeltaRecordingTable:
     def commit(
         self,
         files: Sequence[NewFile],
-        converted: Mapping[int, Converted],
+        converted: Mapping[int, ReadProgress],
         replaced: Mapping[int, int],
     ) -> None:
         """Add files, and remove those with replaced recordings, in one commit.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.directory import recording_key
 from aerotape.errors import StorageError
-from aerotape.spark.tables.converted import Converted, LastRow
+from aerotape.replay.offline.read_progress import LastRead, ReadProgress
 from aerotape.spark.tables.converted_files import (
     APPLICATION,
     CONVERTED_FOLDER,
@@ -117,7 +117,7 @@ def _version_with_the_files_of(read: ReadCommit, restoring: int) -> int | None:
     return None
 
 
-def converted_without_list(table: DeltaTable, store: OutputStore) -> dict[int, Converted]:
+def converted_without_list(table: DeltaTable, store: OutputStore) -> dict[int, ReadProgress]:
     """The converted ranges of each recording, from the rows of a table.
 
     The positions from the first row of a recording to the last one count as converted. What an
@@ -155,18 +155,21 @@ def converted_without_list(table: DeltaTable, store: OutputStore) -> dict[int, C
         if said is not None and _agrees(said, row):
             found[key] = said
             continue
-        last = LastRow(row["last"], row["end_position"], None)
-        identity = None if said is None else said.identity
-        found[key] = Converted(((row["first"], row["end_position"]),), identity, last)
+        found[key] = ReadProgress(
+            begin=row["first"],
+            position=row["end_position"],
+            last=LastRead(row["last"], row["end_position"], None),
+            identity=None if said is None else said.identity,
+        )
     return found
 
 
-def _agrees(converted: Converted, row: Mapping[str, int]) -> bool:
+def _agrees(converted: ReadProgress, row: Mapping[str, int]) -> bool:
     """Return whether that is what the rows of the recording show."""
-    last = converted.last
-    if last is None or last.position != row["last"]:
+    last, begin = converted.last, converted.begin
+    if last is None or last.position != row["last"] or begin is None:
         return False
-    return converted.ranges[0][0] <= row["first"] and row["end_position"] <= converted.to_position
+    return begin <= row["first"] and row["end_position"] <= converted.position
 
 
 def _read_commit(store: OutputStore, version: int) -> Commit | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError, TableInUseError
-from aerotape.spark.tables.converted import Converted, LastRow, joined
+from aerotape.replay.offline.read_progress import LastRead, ReadProgress, union
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.writer import RECORDINGS_KEY, STAGED_FOLDER, Naming, NewFile
 from aerotape.url_path import map_at_once
@@ -35,7 +35,7 @@ _LOCK_NAME: Final = "_aerotape.lock"
 class _FileContent:
     """The converted parts of recordings in a file, by id; and its columns."""
 
-    converted: dict[int, Converted]
+    converted: dict[int, ReadProgress]
     columns: dict[str, str]
 
 
@@ -155,10 +155,11 @@ class ParquetFolder:
             recordings = json.loads((footer.metadata or {})[RECORDINGS_KEY.encode()])
             return _FileContent(
                 {
-                    each["recording_id"]: Converted(
-                        (tuple(each["range"]),),
-                        each["identity"],
-                        None if each["last_message"] is None else LastRow(*each["last_message"]),
+                    each["recording_id"]: ReadProgress(
+                        begin=each["range"][0],
+                        position=each["range"][1],
+                        identity=each["identity"],
+                        last=each["last_message"] and LastRead(*each["last_message"]),
                     )
                     for each in recordings
                 },
@@ -176,25 +177,19 @@ class ParquetFolder:
         """Return the columns of the files; None if there are none."""
         return next((content.columns for content in self._files.values()), None)
 
-    def converted(self, recording_ids: Iterable[int]) -> dict[int, Converted]:
+    def converted(self, recording_ids: Iterable[int]) -> dict[int, ReadProgress]:
         """The converted ranges of recordings in the files."""
-        parts: dict[int, list[Converted]] = {id: [] for id in recording_ids}
+        parts: dict[int, list[ReadProgress]] = {id: [] for id in recording_ids}
         for content in self._files.values():
             for id in content.converted.keys() & parts:
                 parts[id].append(content.converted[id])
-        found = {}
-        for id, pieces in parts.items():
-            ranges = joined(each.ranges[0] for each in pieces)
-            if ranges:
-                rows = [each.last for each in pieces if each.last is not None]
-                last = max(rows, key=lambda row: row.position, default=None)
-                found[id] = Converted(ranges, pieces[0].identity, last)
-        return found
+        found = {id: union(pieces, pieces[0].identity) for id, pieces in parts.items() if pieces}
+        return {id: progress for id, progress in found.items() if progress.ranges}
 
     def commit(
         self,
         files: Sequence[NewFile],
-        converted: Mapping[int, Converted],
+        converted: Mapping[int, ReadProgress],
         replaced: Mapping[int, int],
     ) -> None:
         """Move files into place. A folder cannot replace rows: `check_options` refuses that."""

@@ -19,9 +19,9 @@ from typing import Any, Final, Self
 
 from aerotape.catalog.directory import recording_key, split_key
 from aerotape.qualified_id import QualifiedId
+from aerotape.replay.offline.read_progress import ReadProgress, identity_of, union
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.source.planning import plan_partitions
-from aerotape.spark.tables.converted import Converted, identity_of, joined
 from aerotape.spark.tables.dates import (
     cut_at_midnight,
     date_at,
@@ -222,7 +222,7 @@ class TableJob:
                 reports[plan.key] = _report_of(
                     plan.key,
                     _RESULTS[plan.action],
-                    to_position=None if plan.converted is None else plan.converted.to_position,
+                    to_position=None if plan.converted is None else plan.converted.position,
                     warnings=plan.warnings,
                     error=plan.reason if plan.action is Action.REFUSE else None,
                 )
@@ -364,29 +364,27 @@ class _Converted:
         return next((each.error for each in self.outcomes if each.error is not None), None)
 
     @cached_property
-    def converted(self) -> Converted | None:
+    def converted(self) -> ReadProgress | None:
         """The converted ranges of the recording afterwards; None if no change."""
         plan = self.plan
         if plan.replace_from is None and not any(each.rows for each in self.outcomes):
             return None
-        ranges = [each.part.positions for each in self.outcomes]
-        rows = [each.last for each in self.outcomes if each.last is not None]
+        parts = []
+        for each in self.outcomes:
+            begin, end = each.part.positions
+            parts.append(ReadProgress(begin=begin, position=end, last=each.last))
         before, limit = plan.converted, plan.replace_from
         if before is not None and limit is None:
-            ranges.extend(before.ranges)
-            if before.last is not None:
-                rows.append(before.last)
+            parts.append(before)
         elif before is not None and limit is not None:
-            ranges.extend((begin, min(end, limit)) for begin, end in before.ranges)
-        return Converted(
-            joined(ranges) or ((0, 0),),
-            identity_of(plan.recording.descriptor),
-            max(rows, key=lambda row: row.position, default=None),
-        )
+            parts.extend(
+                ReadProgress(begin=begin, position=min(end, limit)) for begin, end in before.ranges
+            )
+        return union(parts, identity_of(plan.recording.descriptor))
 
     def report(self, by_date: bool) -> RecordingReport:
         plan, outcomes = self.plan, self.outcomes
-        before = None if plan.converted is None else plan.converted.to_position
+        before = None if plan.converted is None else plan.converted.position
         if self.error is not None:
             result = _RESULTS[Action.REFUSE]
             return _report_of(plan.key, result, to_position=before, error=self.error)
@@ -400,7 +398,7 @@ class _Converted:
             messages=sum(outcome.rows for outcome in outcomes),
             recording_bytes=plan.recording_bytes,
             payload_bytes=sum(outcome.payload_bytes for outcome in outcomes),
-            to_position=before if self.converted is None else self.converted.to_position,
+            to_position=before if self.converted is None else self.converted.position,
             warnings=warnings,
         )
 

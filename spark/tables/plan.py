@@ -30,10 +30,16 @@ from aerotape.replay.offline.choosing import choose_recordings
 from aerotape.replay.offline.columns.added import schema_with
 from aerotape.replay.offline.columns.names import SCOPE_NAMES, added_names
 from aerotape.replay.offline.directory import Recording
+from aerotape.replay.offline.read_progress import (
+    Change,
+    Comparison,
+    ReadProgress,
+    joined,
+    missing,
+)
 from aerotape.replay.offline.reader import RecordingRange, recording_range
 from aerotape.replay.offline.table import table_schema
 from aerotape.spark.source.options import ReadOptions
-from aerotape.spark.tables.converted import Converted, change_since, identity_of, joined, missing
 from aerotape.spark.tables.table import Table
 from aerotape.url_path import UrlPath, is_url, map_at_once
 
@@ -68,7 +74,7 @@ class RecordingPlan:
     recording: Recording
     action: Action
     ranges: tuple[RecordingRange, ...] = ()
-    converted: Converted | None = None
+    converted: ReadProgress | None = None
     replace_from: int | None = None
     reason: str | None = None
     warnings: tuple[str, ...] = ()
@@ -228,7 +234,7 @@ class Planner:
         else:
             plans = [self._plan(*each) for each in pairs]
         for plan in plans:
-            position = plan.converted.to_position if plan.converted is not None else None
+            position = plan.converted.position if plan.converted is not None else None
             active = not plan.recording.damage and plan.recording.descriptor.is_active
             complete = plan.action is Action.NOTHING and not active
             self._seen[plan.key] = _Seen(active, position, complete)
@@ -262,7 +268,7 @@ class Planner:
         active = self._seen[key].is_active
         self._seen[key] = _Seen(active, to_position, not active)
 
-    def _plan(self, recording: Recording, converted: Converted | None) -> RecordingPlan:
+    def _plan(self, recording: Recording, converted: ReadProgress | None) -> RecordingPlan:
         id = recording.recording_id
         try:
             return self._unless_little(self._decide(recording, converted))
@@ -276,7 +282,7 @@ class Planner:
                 reason=f"recording {id}: {error}",
             )
 
-    def _decide(self, recording: Recording, converted: Converted | None) -> RecordingPlan:
+    def _decide(self, recording: Recording, converted: ReadProgress | None) -> RecordingPlan:
         options = self._options
         whole = recording_range(recording, options.read)
         everything = (whole,) if whole.length else ()
@@ -293,7 +299,8 @@ class Planner:
                 replace_from=whole.from_position,
                 reason="everything is converted again",
             )
-        change = change_since(recording, converted, whole)
+        comparison = converted.compare(recording, whole.limit_position)
+        change = _difference(converted, comparison)
         if change and not options.replace_changed:
             raise StorageError(
                 f"{change}; keep the rows that the table has, or replace those of a Delta table "
@@ -301,13 +308,12 @@ class Planner:
                 self._table.store.name,
             )
         if change:
-            same = converted.identity in (None, identity_of(recording.descriptor))
             return RecordingPlan(
                 recording=recording,
                 action=Action.REPLACE,
                 ranges=everything,
                 converted=converted,
-                replace_from=whole.from_position if same else 0,
+                replace_from=0 if comparison.is_another else whole.from_position,
                 reason=change,
             )
         pieces = missing(whole.positions, converted.ranges)
@@ -324,7 +330,7 @@ class Planner:
             action=Action.CONVERT if pieces else Action.NOTHING,
             ranges=tuple(whole.part(begin, end) for begin, end in pieces),
             converted=converted,
-            warnings=_purged(recording, converted, options.read),
+            warnings=_purged(converted, comparison, options.read),
         )
 
     def _unless_little(self, plan: RecordingPlan) -> RecordingPlan:
@@ -358,9 +364,23 @@ def _may_grow(recording: Recording) -> bool:
     return recording.is_being_written
 
 
-def _purged(recording: Recording, converted: Converted, options: ReadOptions) -> tuple[str, ...]:
+def _difference(converted: ReadProgress, comparison: Comparison) -> str:
+    """Describe how a recording differs from what was converted; "" if it does not."""
+    if comparison.is_another:
+        return "it is not the recording that the table has"
+    if comparison.change is Change.TRUNCATED:
+        return f"it ends at {comparison.end}, and the table has it up to {converted.position}"
+    if comparison.change is Change.REPLACED and converted.last is not None:
+        position = converted.last.position
+        return f"its message at position {position} differs from the converted one"
+    return ""
+
+
+def _purged(
+    converted: ReadProgress, comparison: Comparison, options: ReadOptions
+) -> tuple[str, ...]:
     """Warn of positions that were purged before they were converted."""
-    end, start = converted.to_position, recording.start_position
-    if end >= start or (options.from_position or 0) > start:
+    end, start = converted.position, comparison.resume
+    if comparison.change is not Change.PURGED or (options.from_position or 0) > start:
         return ()
     return (f"positions {end} to {start} were purged before they were converted",)

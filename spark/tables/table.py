@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.errors import AerotapeError
-from aerotape.spark.tables.converted import Converted
+from aerotape.replay.offline.read_progress import ReadProgress
 from aerotape.spark.tables.output import OutputStore
 from aerotape.spark.tables.writer import Naming, NewFile
 
@@ -63,13 +63,13 @@ class Table(Protocol):
     def columns(self) -> dict[str, str] | None:
         """Return its columns and their Arrow types, without the date; None if it has no rows."""
 
-    def converted(self, recording_ids: Iterable[int]) -> dict[int, Converted]:
+    def converted(self, recording_ids: Iterable[int]) -> dict[int, ReadProgress]:
         """The converted ranges of those of the recordings that have rows in the table."""
 
     def commit(
         self,
         files: Sequence[NewFile],
-        converted: Mapping[int, Converted],
+        converted: Mapping[int, ReadProgress],
         replaced: Mapping[int, int],
     ) -> None:
         """Add files.

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape import __version__
 from aerotape.errors import AerotapeError
 from aerotape.replay.offline.columns.names import RECORDED_TIME
+from aerotape.replay.offline.read_progress import LastRead
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.scan_ahead import scans
 from aerotape.replay.offline.table import TableReader
-from aerotape.spark.tables.converted import LastRow
 from aerotape.spark.tables.output import OutputStore
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class WriteSettings:
         store: the table's folder.
         selection: its columns, checksum and mode.
         payloads: typed columns, if any.
-        identities: `Converted.identity` of each recording, for the files' metadata.
+        identities: `ReadProgress.identity` of each recording, for the files' metadata.
         naming: how files are named.
         job_id: is in the names of naming `UNIQUE`.
     """
@@ -147,7 +147,7 @@ class RangeOutcome:
     skipped_fragments: int = 0
     dropped_messages: int = 0
     unfinished_fragments: int = 0
-    last: LastRow | None = None
+    last: LastRead | None = None
     error: str | None = None
 
 
@@ -260,7 +260,7 @@ def _add(
         scan.skipped_fragments,
         scan.dropped_messages,
         unfinished,
-        None if rows == 0 else LastRow.at(part, position, end_position),
+        None if rows == 0 else LastRead.at(part, position, end_position),
     )
 
 

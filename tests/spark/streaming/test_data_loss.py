@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.builders.built_archive import add_recording, fill
-from support.builders.changed_directory import extend, purge, purge_segments, stop, truncate
+from support.builders.changed_directory import extend, purge, purge_segments, truncate
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog.file.catalog import Catalog
@@ -18,6 +18,20 @@ from aerotape.errors import DataLossError, UnknownRecordingError
 pytest.importorskip("pyspark")
 
 from support.spark.stream_query import Query, places, positions, read
+
+
+def replace(archive_dir: Path, builder: SegmentBuilder) -> None:
+    """Truncate a recording and extend it with other messages."""
+    truncate(archive_dir, builder, 30)
+    extend(archive_dir, builder)
+    fill(builder, 200, seed=6).write(archive_dir)
+
+
+def replace_by_another(archive_dir: Path, _: SegmentBuilder) -> None:
+    """Record another stream in an empty directory."""
+    for path in archive_dir.iterdir():
+        path.unlink()
+    add_recording(archive_dir, fill(SegmentBuilder(), 200, seed=6), start_timestamp_ms=7)
 
 
 def test_a_truncation_below_the_query(tmp_path: Path) -> None:
@@ -33,14 +47,14 @@ def test_a_truncation_below_the_query(tmp_path: Path) -> None:
         with pytest.raises(DataLossError) as raised:
             query.batch()
         assert str(raised.value) == (
-            f"recording 0 was truncated to position {builder.position}, and the query has read "
-            f"up to position {read_to}; to continue with what is left, set the option "
+            f"recording 0 was truncated: it ends at position {builder.position}, and the query has "
+            f"read up to position {read_to}; to continue with what is left, set the option "
             "failOnDataLoss to false"
         )
         assert (raised.value.recording_id, raised.value.position) == (0, builder.position)
         query.restart()
     query.restart(failOnDataLoss=False)
-    with pytest.warns(RuntimeWarning, match="was truncated to position"):
+    with pytest.warns(RuntimeWarning, match="was truncated: it ends at position"):
         assert query.run() == []
     extend(tmp_path, builder)
     fill(builder, 30, seed=9).write(tmp_path)
@@ -48,33 +62,74 @@ def test_a_truncation_below_the_query(tmp_path: Path) -> None:
 
 
 def test_a_truncation_that_was_extended_again(tmp_path: Path) -> None:
-    """Other data in place of the last message is detected, whether it ends after the query's
-    position or before, live or not. Reading resumes after that position."""
-    for seed, count, live in ((1, 60, True), (2, 60, False), (3, 3, True)):
-        archive_dir = tmp_path / str(seed)
-        archive_dir.mkdir()
-        builder = fill(SegmentBuilder(), 60)
-        add_recording(archive_dir, builder)
-        query = Query(archive_dir, maxMessagesPerTrigger=20)
+    """Other data in place of the last message is detected. Reading resumes after the position up to
+    which the query has read."""
+    builder = fill(SegmentBuilder(), 60)
+    add_recording(tmp_path, builder)
+    query = Query(tmp_path, maxMessagesPerTrigger=20)
+    query.run()
+    read_to = builder.position
+    replace(tmp_path, builder)
+    expected = (
+        rf"recording 0 no longer holds what was read before position {read_to}: it was truncated "
+        "and extended, or is another recording"
+    )
+    with pytest.raises(DataLossError, match=expected):
         query.run()
-        read_to = builder.position
-        truncate(archive_dir, builder, 30)
-        extend(archive_dir, builder)
-        fill(builder, count, seed=100 + seed).write(archive_dir)
-        if not live:
-            stop(archive_dir, builder)
-        with pytest.raises(DataLossError, match=rf"recording 0 no longer holds .* {read_to}"):
-            query.run()
-        query.restart(failOnDataLoss=False)
-        with pytest.warns(RuntimeWarning, match=rf"no longer holds .* {read_to}"):
-            rows = query.run()
-        retained = [m for m in builder.messages if m.position >= min(read_to, builder.position)]
-        assert positions(rows) == places(retained)
-        assert (len(retained) > 5) == (count == 60)
-        if live:
-            added = len(builder.messages)
-            fill(builder, 10, seed=5).write(archive_dir)
-            assert positions(query.run()) == places(builder.messages[added:])
+    query.restart(failOnDataLoss=False)
+    with pytest.warns(RuntimeWarning, match=expected):
+        rows = query.run()
+    assert positions(rows) == [p for p in places(builder.messages) if p >= read_to]
+    assert len(rows) > 5
+    added = len(builder.messages)
+    fill(builder, 10, seed=5).write(tmp_path)
+    assert positions(query.run()) == places(builder.messages[added:])
+
+
+@pytest.mark.parametrize("offset", ["with identity", "of an earlier version"])
+@pytest.mark.parametrize("is_longer", [True, False])
+def test_another_recording_with_the_same_id(tmp_path: Path, offset: str, is_longer: bool) -> None:
+    """The directory was deleted and another archive records there: by option the query reads all of
+    the other recording, also if that has the same length. Offsets of earlier versions do not
+    identify the recording: of another one the query then reads what follows."""
+    archive_dir = tmp_path / "archive"
+    archive_dir.mkdir()
+    builder = fill(SegmentBuilder(), 60)
+    add_recording(archive_dir, builder)
+    query = Query(archive_dir)
+    query.run()
+    read_to = builder.position
+    if offset == "of an earlier version":
+        del query.offset["recordings"]["0"]["identity"]
+    shutil.rmtree(archive_dir)
+    archive_dir.mkdir()
+    other = fill(SegmentBuilder(), 90 if is_longer else 60, seed=9 if is_longer else 1)
+    add_recording(archive_dir, other, start_timestamp_ms=7)
+    query.restart()
+    if offset == "of an earlier version" and not is_longer:
+        assert query.batch() is None
+        return
+    with pytest.raises(DataLossError, match=rf"before position {read_to}: it .*another recording"):
+        query.run()
+    query.restart(failOnDataLoss=False)
+    with pytest.warns(RuntimeWarning, match="is another recording"):
+        rows = query.run()
+    begin = 0 if offset == "with identity" else read_to
+    assert positions(rows) == [p for p in places(other.messages) if p >= begin]
+    assert query.batch() is None
+
+
+def test_an_empty_recording_that_becomes_another(tmp_path: Path) -> None:
+    """Nothing was read of it: the query follows the other one. A replication does so."""
+    add_recording(tmp_path, SegmentBuilder())
+    query = Query(tmp_path)
+    assert query.run() == []
+    assert "0" in query.offset["recordings"]
+    for path in tmp_path.iterdir():
+        path.unlink()
+    other = fill(SegmentBuilder(), 5)
+    add_recording(tmp_path, other, start_timestamp_ms=7)
+    assert positions(query.run()) == places(other.messages)
 
 
 def test_segments_purged_before_they_were_read(tmp_path: Path) -> None:
@@ -101,13 +156,6 @@ def test_segments_purged_before_they_were_read(tmp_path: Path) -> None:
     assert positions(rows) == [p for p in places(builder.messages) if p >= 131_072]
 
 
-def replace(archive_dir: Path, builder: SegmentBuilder) -> None:
-    """Truncate a recording and extend it with other messages."""
-    truncate(archive_dir, builder, 30)
-    extend(archive_dir, builder)
-    fill(builder, 200, seed=6).write(archive_dir)
-
-
 @pytest.mark.parametrize(
     ("lose", "begin", "complaint"),
     [
@@ -120,10 +168,11 @@ def replace(archive_dir: Path, builder: SegmentBuilder) -> None:
         pytest.param(
             lambda archive_dir, builder: truncate(archive_dir, builder, 30),
             0,
-            "truncated to position",
+            "was truncated: it ends at position",
             id="truncated",
         ),
         pytest.param(replace, 0, "no longer holds", id="replaced"),
+        pytest.param(replace_by_another, None, "is another recording", id="another"),
         pytest.param(
             lambda archive_dir, _: purge(archive_dir, 0),
             None,

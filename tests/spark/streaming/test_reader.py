@@ -20,6 +20,7 @@ from aerotape.errors import (
     StorageError,
 )
 from aerotape.replay.offline.directory import open_directory
+from aerotape.replay.offline.read_progress import ReadProgress
 
 pytest.importorskip("pyspark")
 
@@ -29,7 +30,7 @@ from support.spark.stream_query import Query, Row, places, positions, read
 
 from aerotape.spark.data_source import AerotapeDataSource
 from aerotape.spark.source.batch_reader import BatchReader
-from aerotape.spark.streaming.offsets import Progress, StreamOffset
+from aerotape.spark.streaming.offsets import StreamOffset
 from aerotape.spark.streaming.reader import StreamReader
 
 
@@ -375,7 +376,7 @@ def test_errors_have_no_tracebacks(tmp_path: Path) -> None:
     stream = AerotapeDataSource({"path": str(tmp_path / "none")}).streamReader(schema)
     assert isinstance(stream, StreamReader)
     start = stream.initialOffset()
-    end = StreamOffset({0: Progress(position=64)}).to_json()
+    end = StreamOffset({0: ReadProgress(position=64)}).to_json()
     files = [inspect.getfile(each) for each in (AerotapeDataSource, BatchReader)]
     # Not only the name: a checkout may lie in a folder of that name.
     package = f'File "{Path(files[0]).parents[1]}'

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from support.builders.built_archive import add_recording, fill
-from support.builders.changed_directory import extend
 from support.builders.segment_builder import BEGIN, END, SegmentBuilder, crc32
 
 from aerotape.catalog.file.catalog import Catalog
@@ -131,22 +130,6 @@ def test_a_changed_recording_is_refused_or_replaced(
     assert (replaced.result, replaced.error) == ("replaced", None)
     assert rows_of(kind, out) == expected_rows(archive_dir)
     assert run_here(kind, archive_dir, out).files == 0
-
-
-@both
-def test_an_extension_by_another_session_is_not_a_change(
-    kind: Kind, archive_dir: Path, out: Path
-) -> None:
-    """The descriptor then has another session id; the rows are continued."""
-    builder = fill(SegmentBuilder(), 20)
-    add_recording(archive_dir, builder)
-    only(kind, archive_dir, out)
-    extend(archive_dir, builder)
-    fill(builder, 20, seed=3).write(archive_dir)
-    assert only(kind, archive_dir, out).messages == 20
-    assert [row["position"] for row in rows_of(kind, out)] == [
-        message.position for message in builder.messages
-    ]
 
 
 @both
