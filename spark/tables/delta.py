@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
 _ENCODED_IN_URLS: Final = re.compile(r"""[^!-~]|["#<>`{}]""")
 _LOG_FOLDER: Final = "_delta_log"
+_OF_A_LOG: Final = re.compile(r"[0-9]{20}\.(json|checkpoint\..*)")
 _SCHEMES: Final = ("s3", "s3a")
 _LOST_NAMES: Final = 3
 _ATTEMPTS: Final = 20
@@ -423,8 +424,11 @@ def _is_of_a_job(path: str) -> bool:
 
 
 def _is_of_a_log(name: str) -> bool:
-    """Return whether a file is a commit or a checkpoint, not one that delta-rs was writing."""
-    return name[:1].isdigit()
+    """Return whether a file is a commit or a checkpoint.
+
+    Not one that delta-rs was writing when it was killed, such as `00000000000000000000.json#1`.
+    """
+    return _OF_A_LOG.fullmatch(name) is not None
 
 
 def _bucket_of(location: str | os.PathLike[str]) -> str | None:
