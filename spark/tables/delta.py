@@ -57,7 +57,7 @@ from aerotape.spark.tables.writer import (
     is_unique_path,
     unique_path,
 )
-from aerotape.url_path import UrlPath, is_url
+from aerotape.url_path import UrlPath, is_url, map_at_once
 
 if TYPE_CHECKING:
     import os
@@ -185,11 +185,10 @@ class DeltaRecordingTable:
         lost = sorted(path for path in self._paths() if path not in present and not is_url(path))
         if not lost:
             return
-        names = ", ".join(lost[:_LOST_NAMES]) + (", …" if lost[_LOST_NAMES:] else "")
         raise StorageError(
-            f"{self.store.name} lacks files that its log names ({len(lost)}: {names}): restore "
-            "them, or remove them from the log with `DeltaTable.repair` of deltalake and convert "
-            "again with --overwrite",
+            f"{self.store.name} lacks files that its log names ({_some(lost)}): restore them, or "
+            "remove them from the log with `DeltaTable.repair` of deltalake and convert again with "
+            "--overwrite",
             self.store.name,
         )
 
@@ -264,6 +263,7 @@ class DeltaRecordingTable:
                     if copy is not None:
                         deletable.append(copy)
                         actions.append(added(copy, now_ms))
+                self._check_new(deletable)
                 list_id = write_converted(self.store, {**present, **converted})
             except BaseException:
                 with suppress(AerotapeError):
@@ -275,6 +275,19 @@ class DeltaRecordingTable:
         raise TableChangedError(
             f"{self.store.name}: {_ATTEMPTS} commits failed, because other jobs committed meanwhile"
         )
+
+    def _check_new(self, files: Sequence[NewFile]) -> None:
+        """Check that files to commit exist: a vacuum may have deleted them (StorageError)."""
+        paths = [file.path for file in files]
+        there = map_at_once(self.store.exists, paths)
+        lost = [path for path, exists in zip(paths, there, strict=True) if not exists]
+        if lost:
+            raise StorageError(
+                f"{self.store.name}: files of this job were deleted before their commit "
+                f"({_some(lost)}): run it again, and do not vacuum the table with so few hours "
+                "while a job runs",
+                self.store.name,
+            )
 
     def _attempt(
         self, actions: Sequence[AddAction | RemoveAction], list_id: int, now_ms: int
@@ -416,6 +429,12 @@ class DeltaRecordingTable:
     def _error(self, what: str, error: Exception) -> StorageError:
         text = self._options.redacted(str(error).strip().partition("\n")[0])
         return StorageError(f"cannot {what} Delta table {self.store.name}: {text}", self.store.name)
+
+
+def _some(paths: Sequence[str]) -> str:
+    """Return the number of paths, and the first of them."""
+    more = ", …" if paths[_LOST_NAMES:] else ""
+    return f"{len(paths)}: {', '.join(paths[:_LOST_NAMES])}{more}"
 
 
 def _is_of_a_job(path: str) -> bool:

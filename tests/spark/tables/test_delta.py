@@ -14,7 +14,6 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.location import StorageOptions
 from aerotape.errors import StorageError
 
 pytest.importorskip("deltalake")
@@ -290,38 +289,6 @@ def test_the_command_is_terminated_at_the_end_of_a_commit(archive_dir: Path, out
     assert rows_of("delta", out) == expected_rows(archive_dir)
 
 
-@pytest.mark.parametrize("lost_version", [0, 1])
-def test_an_answer_of_s3_that_is_lost(archive_dir: Path, lost_version: int) -> None:
-    """The log file is written and the client gets an error, repeats the request, and finds the
-    file of its own commit: the job reports the rows as converted, once."""
-    pytest.importorskip("moto")
-    from support.spark import object_store
-
-    add_recording(archive_dir, fill(SegmentBuilder(), 30))
-    lost: list[str] = []
-
-    def loses(request: object_store.Request) -> bool:
-        name = f"{lost_version}.json"
-        is_first = request.method == "PUT" and request.key.endswith(name) and not lost
-        if is_first:
-            lost.append(request.key)
-        return is_first
-
-    with object_store.serve() as store:
-        store.loses = loses
-        results: list[str] = []
-        for _ in range(3):
-            table = DeltaRecordingTable("s3://tapes/table", StorageOptions.of(store.options))
-            with TableJob(options(archive_dir), table, TasksHere()) as job:
-                results.append(job.run().recordings[-1].result)
-            if len(results) == 1:
-                add_recording(archive_dir, fill(SegmentBuilder(), 10, 2))
-        read = DeltaTable("s3://tapes/table", storage_options=table.storage_options)
-        assert read.to_pyarrow_table().num_rows == 40
-    assert len(lost) == 1
-    assert results == ["converted", "converted", "up to date"]
-
-
 def test_a_table_that_lacks_files_is_an_error(archive_dir: Path, out: Path) -> None:
     """The error names the files, in a job and in a dry run; after a repair the rows are converted
     again."""
@@ -338,6 +305,29 @@ def test_a_table_that_lacks_files_is_an_error(archive_dir: Path, out: Path) -> N
             run()
     DeltaTable(out).repair()
     run_here("delta", archive_dir, out, overwrite=True)
+    assert_whole(archive_dir, out)
+
+
+def test_a_vacuum_while_a_job_runs(archive_dir: Path, out: Path) -> None:
+    """It deletes files that no commit has: the job fails and commits nothing, because the table
+    would lack them."""
+    add_recording(archive_dir, fill(SegmentBuilder(), 30))
+    run_here("delta", archive_dir, out)
+    add_recording(archive_dir, fill(SegmentBuilder(), 30, 2))
+
+    class Vacuumed(TasksHere):
+        def run(self, *arguments: Any) -> Any:
+            outcomes = super().run(*arguments)
+            DeltaRecordingTable(out).vacuum(0)
+            return outcomes
+
+    before = DeltaTable(out).version()
+    with (
+        pytest.raises(StorageError, match=r"deleted before their commit \(1: part-.*run it again"),
+        TableJob(options(archive_dir), DeltaRecordingTable(out), Vacuumed()) as job,
+    ):
+        job.run()
+    assert DeltaTable(out).version() == before + 2  # the vacuum's own commits
     assert_whole(archive_dir, out)
 
 

@@ -47,6 +47,7 @@ class ObjectStore:
         before: called before a request is handled, for tests that change the contents meanwhile.
         loses: called before a request is handled; if it returns True the client gets an error of
             the server instead of the response.
+        refuses: called for each request; if it returns True nothing is done but to refuse access.
     """
 
     endpoint: str
@@ -56,6 +57,7 @@ class ObjectStore:
     requests: list[Request] = field(default_factory=list)
     before: Callable[[Request], None] = lambda request: None
     loses: Callable[[Request], bool] = lambda request: False
+    refuses: Callable[[Request], bool] = lambda request: False
 
     @property
     def options(self) -> dict[str, str]:
@@ -148,6 +150,9 @@ def serve() -> Iterator[ObjectStore]:
         request = Request(environ["REQUEST_METHOD"], environ["PATH_INFO"], first, last)
         if store:
             store[0].requests.append(request)
+            if store[0].refuses(request):
+                start_response("403 Forbidden", [("Content-Length", "0")])
+                return []
             store[0].before(request)
         if store and store[0].loses(request):
             b"".join(application(environ, lambda *_: None))
