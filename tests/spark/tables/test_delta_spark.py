@@ -1,9 +1,8 @@
-"""Delta tables of recordings, read by Spark through delta-spark."""
+"""Delta tables of recordings, read and changed by Spark through delta-spark."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,40 +10,17 @@ from typing import Any
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
-from support.jvm.java import DELTA_SPARK, DELTA_STORAGE, find_jar
 
 pytest.importorskip("deltalake")
 pytest.importorskip("pyspark")
 
 import pyarrow
 from pyarrow import parquet
+from support.spark.delta_spark import DeltaSpark, DeltaSparkHand
+from support.spark.table_history import History
 from support.spark.table_rig import expected_rows, run_here
 
-# In a process of its own, because a session has its extensions from its start.
-SCRIPT = """
-import sys
-from pyarrow import parquet
-from pyspark.sql import SparkSession
-
-settings = {
-    "spark.jars": sys.argv[1],
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
-spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
-for name in ("whole", "by_date"):
-    loaded = spark.read.format("delta").load(name)
-    parquet.write_table(loaded.toArrow(), f"{name}-loaded.parquet")
-    spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{sys.argv[2]}/{name}'")
-    selected = spark.sql(f"SELECT * FROM {name} WHERE recording_id = 1")
-    parquet.write_table(selected.toArrow(), f"{name}-selected.parquet")
-"""
+STEPS = 6
 
 pytestmark = [
     pytest.mark.spark,
@@ -54,27 +30,57 @@ pytestmark = [
 ]
 
 
-def test_delta_spark_reads_the_rows(archive_dir: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaSpark]:
+    """A session with delta-spark."""
+    with DeltaSpark(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+def test_delta_spark_reads_the_rows(
+    session: DeltaSpark, archive_dir: Path, tmp_path: Path
+) -> None:
     """Tables that two jobs have written are loaded, and selected from by a name."""
     add_recording(archive_dir, fill(SegmentBuilder(), 300))
     add_recording(archive_dir, fill(SegmentBuilder(), 20, seed=1))
     _convert(archive_dir, tmp_path)
     add_recording(archive_dir, fill(SegmentBuilder(), 30, seed=2))
     _convert(archive_dir, tmp_path)
-    jars = f"{find_jar(DELTA_SPARK)},{find_jar(DELTA_STORAGE)}"
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, jars, str(tmp_path)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
     expected = expected_rows(archive_dir)
     of_one_recording = [row for row in expected if row["recording_id"] == 1]
+    found = tmp_path / "found.parquet"
     for name in ("whole", "by_date"):
-        assert _rows(tmp_path / f"{name}-loaded.parquet") == expected
-        assert _rows(tmp_path / f"{name}-selected.parquet") == of_one_recording
+        session.sql(f"SELECT * FROM delta.`{tmp_path}/{name}`", found)
+        assert _rows(found) == expected
+        session.sql(f"CREATE TABLE {name} USING delta LOCATION '{tmp_path}/{name}'")
+        session.sql(f"SELECT * FROM {name} WHERE recording_id = 1", found)
+        assert _rows(found) == of_one_recording
+
+
+def test_random_histories_with_delta_spark(
+    session: DeltaSpark, tmp_path: Path, seeds: range
+) -> None:
+    """As with delta-rs (`test_delta_histories`); after each step delta-rs reads the table."""
+    for seed in seeds:
+        folder = tmp_path / str(seed)
+        (folder / "archive").mkdir(parents=True)
+        out = folder / "table"
+        history = History(folder / "archive", out, seed, DeltaSparkHand(session, out))
+        history.add()
+        history.convert()
+        for action in (history.optimize, history.delete, history.restore):
+            history.grow()
+            history.convert()
+            action()
+        for _ in range(STEPS):
+            history.step()
+        history.convert()
+        session.sql(f"SELECT * FROM delta.`{out}`", folder / "found.parquet")
+        found = {
+            (row["recording_id"], row["position"]): row["payload"]
+            for row in _rows(folder / "found.parquet")
+        }
+        assert found == history.now.rows
 
 
 def _convert(archive_dir: Path, tmp_path: Path) -> None:
