@@ -64,6 +64,13 @@ def padded(builder: SegmentBuilder) -> SegmentBuilder:
     return builder
 
 
+def then(builder: SegmentBuilder, *lengths: int) -> SegmentBuilder:
+    """Add messages of other lengths."""
+    for length in lengths:
+        builder.message(bytes([1]) * length)
+    return builder
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "same": lambda: Case(built((1, READ)), built((1, READ))),
     "grown": lambda: Case(built((1, READ)), built((1, 130))),
@@ -89,6 +96,12 @@ CASES: dict[str, Callable[[], Case]] = {
     "extended-to-the-same": lambda: Case(built((1, READ)), built((1, 50), (2, READ))),
     "extended-with-an-equal-message": lambda: Case(
         built((1, READ)), built((1, 50), (2, READ - 1), (1, READ), (2, 130))
+    ),
+    "extended-with-a-longer-message": lambda: Case(
+        built((1, READ)), then(built((1, READ - 1)), 3000)
+    ),
+    "extended-with-a-shorter-message": lambda: Case(
+        built((1, READ)), then(built((1, READ - 1)), 100, 3000)
     ),
     "another-that-is-longer": lambda: Case(built((1, READ)), built((2, 130)), is_another=True),
     "another-that-is-shorter": lambda: Case(built((1, READ)), built((2, 70)), is_another=True),
