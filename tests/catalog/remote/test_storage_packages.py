@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.maintenance.dump import read_frames
+from aerotape.catalog.remote.object_folder import reach
 from aerotape.errors import ConfigurationError, SegmentError, StorageError
 from aerotape.replay.offline.directory import open_directory
+from aerotape.url_path import UrlPath
 
 pytest.importorskip("fsspec")
 pytest.importorskip("pyarrow")
@@ -198,6 +201,24 @@ def test_an_unreachable_storage_is_not_an_option_error(moody: type[MoodyFileSyst
         open_directory("moody://far/archive", {"secret": "x"})
     with pytest.raises(ConfigurationError, match=r"moody://far: .*argument 'self'"):
         open_directory("moody://far/archive", {"self": "x"})
+
+
+def test_a_forked_process_drops_no_file_system(moody: type[MoodyFileSystem]) -> None:
+    """That of hdfs-native would wait there for threads of its parent."""
+    dropped: list[int] = []
+
+    class Watched(MoodyFileSystem):
+        protocol = "watched"
+
+        def __del__(self) -> None:
+            dropped.append(os.getpid())
+
+    fsspec.register_implementation("watched", Watched, clobber=True)
+    reach(UrlPath("watched://archive"), StorageOptions())
+    child = os.fork()
+    if child == 0:
+        os._exit(len(dropped))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_stream_does_not_report_it_as_data_loss(
