@@ -7,8 +7,8 @@ clients. All decisions are those of the protocol's own objects, which a test can
 Invariants, checked after each step:
 
 * No two members confirm different entries in one place; all closings have the same entries.
-* A leader has each confirmed or acknowledged entry that any member still has.
-* No member that catches up drops an entry that was confirmed or acknowledged.
+* A leader has each confirmed or acknowledged entry that any member still has, and no member that
+  catches up drops one. A member that never had a whole log of a leader counts for nothing.
 * A leader that serves, and whose epoch is the highest that was promised, shows all that was
   confirmed.
 """
@@ -32,6 +32,7 @@ from aerotape.archive.features.ledger.protocol.election import (
 )
 from aerotape.archive.features.ledger.protocol.leadership import Leadership, Report
 from aerotape.archive.features.ledger.protocol.member_record import (
+    NO_EPOCH,
     UNKNOWN,
     Epoch,
     MemberRecord,
@@ -223,7 +224,9 @@ class Model:
             leading.leadership.reports[member].disconnect()
 
     def heal(self, _: str, __: str) -> None:
-        self.cut = {each for each in self.cut if self.random.random() < 0.4}
+        # A set has another order in each process: a seed would be another history.
+        cut = sorted(self.cut, key=sorted)
+        self.cut = {each for each in cut if self.random.random() < 0.4}
 
     def back_up(self, member: str, _: str) -> None:
         if (found := self.disks[member]) is not None:
@@ -567,20 +570,23 @@ class Model:
     def check_elected(self, members: Collection[str], log: Log, is_closed: bool) -> None:
         """A leader has what any member still has of what clients were promised."""
         # What no member has is lost: more members lost their storage than the quorums stand. An
-        # archive that was replaced may have a part of it.
-        stored = [found for each in members if (found := self.disks.get(each)) is not None]
+        # archive that was replaced may have a part of it, and so may a copy that never was whole.
+        found = map(self.disks.get, members)
+        stored = [each for each in found if each and each.member_record.adopted != NO_EPOCH]
         if not any(each.is_closed and each.log == self.closed for each in stored):
             self.closed = None
         if self.closed is not None and not (is_closed and log == self.closed):
             raise BrokenError(f"elected with {log}, closed with {self.closed}")
         for promised in (self.confirmed, self.acknowledged):
-            held_entries = max(common(promised, each.log) for each in stored)
+            held_entries = max((common(promised, each.log) for each in stored), default=0)
             if common(promised, log) < held_entries:
                 raise BrokenError(f"elected with {log}, promised {promised}, {held_entries} held")
         self.confirmed = self.confirmed[: common(self.confirmed, log)]
         self.acknowledged = self.acknowledged[: common(self.acknowledged, log)]
 
     def check_dropped(self, member: str, kept: int) -> None:
+        if self.disk(member).member_record.adopted == NO_EPOCH:
+            return
         log = self.disk(member).log
         for promised in (self.confirmed, self.acknowledged):
             if common(promised, log) > kept:
