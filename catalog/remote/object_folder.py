@@ -71,7 +71,8 @@ def reach(path: UrlPath, options: StorageOptions) -> tuple[Any, str]:
         kind = fsspec.get_filesystem_class(scheme)
         file_system = kind(**{**kind._get_kwargs_from_urls(url), **_arguments(options)})
         stripped: str = kind._strip_protocol(url)
-        _kept[id(file_system)] = file_system
+        if kind.cachable:
+            _kept[id(file_system)] = file_system
     except Exception as error:
         reason = one_line(error, options)
         if scheme in _HADOOP and not find_spec("hdfs_native"):
@@ -85,8 +86,8 @@ def reach(path: UrlPath, options: StorageOptions) -> tuple[Any, str]:
     return file_system, stripped
 
 
-# fsspec drops its file systems in a process that is forked, also before it executes a program. That
-# of hdfs-native would wait there, forever, for threads that only its parent has.
+# fsspec drops those that it caches in a process that is forked, also before it executes a program.
+# That of hdfs-native would wait there, forever, for threads that only its parent has.
 _kept: Final[dict[int, Any]] = {}
 
 
