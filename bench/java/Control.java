@@ -138,6 +138,18 @@ public final class Control
         Thread.yield();
     }
 
+    private void await(
+        final Subscription subscription, final FragmentHandler handler, final int[] received, final int count)
+    {
+        while (received[0] < count)
+        {
+            if (subscription.poll(handler, count) <= 0)
+            {
+                idle();
+            }
+        }
+    }
+
     /** Recordings listed by id, per second. */
     private String find()
     {
@@ -189,18 +201,9 @@ public final class Control
             try (Subscription subscription =
                 archive.replay(id, 0, Long.MAX_VALUE, "aeron:ipc", REPLAY_STREAM_ID))
             {
-                while (0 == received[0])
-                {
-                    if (subscription.poll(handler, 1) <= 0)
-                    {
-                        idle();
-                    }
-                }
+                await(subscription, handler, received, 1);
                 result.append(result.isEmpty() ? "" : ",").append(System.nanoTime() - startNs);
-                while (received[0] < 16)
-                {
-                    subscription.poll(handler, 16);
-                }
+                await(subscription, handler, received, 16);
             }
         }
         return result.toString();
@@ -222,21 +225,9 @@ public final class Control
                 final long id = recordings.get(next++ % recordings.size());
                 final long startNs = System.nanoTime();
                 archive.startReplay(id, 0, Long.MAX_VALUE, "aeron:ipc", REPLAY_STREAM_ID);
-                while (0 == received[0])
-                {
-                    if (subscription.poll(handler, 1) <= 0)
-                    {
-                        idle();
-                    }
-                }
+                await(subscription, handler, received, 1);
                 result.append(result.isEmpty() ? "" : ",").append(System.nanoTime() - startNs);
-                while (received[0] < 16)
-                {
-                    if (subscription.poll(handler, 16) <= 0)
-                    {
-                        idle();
-                    }
-                }
+                await(subscription, handler, received, 16);
             }
         }
         return result.toString();
