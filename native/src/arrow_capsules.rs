@@ -3,10 +3,10 @@
 
 use std::ffi::CStr;
 
-use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, StructArray, make_array};
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
-use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, make_array};
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;

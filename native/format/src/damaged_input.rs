@@ -3,7 +3,7 @@
 //! Nothing they are given may end in a panic, an endless loop or a result past the end of the input.
 //! Inputs that once failed are in `proptest-regressions/` and run first.
 
-use arrow::array::{Array, BinaryArray};
+use arrow_array::{Array, BinaryArray};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

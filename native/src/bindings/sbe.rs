@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aerotape_format::sbe::decoded::{Decoded, Malformed};
 use aerotape_format::sbe::decoder::Decoder;
 use aerotape_format::sbe::plan::Plan;
-use arrow::array::{Array, BinaryArray, UInt32Array};
+use arrow_array::{Array, BinaryArray, UInt32Array};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 

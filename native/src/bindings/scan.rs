@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use crate::arrow_capsules::{ArrowRecordBatch, ArrowSchema};
-use arrow::datatypes::SchemaRef;
+use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;

@@ -6,11 +6,9 @@ use std::str::from_utf8;
 use std::sync::Arc;
 
 use crate::arrow_capsules::ArrowRecordBatch;
-use arrow::array::{
-    Array, ArrayRef, BinaryArray, Int32Array, Int64Array, Int64Builder, RecordBatch, StringBuilder,
-    UInt32Builder,
-};
-use arrow::error::ArrowError;
+use arrow_array::builder::{Int64Builder, StringBuilder, UInt32Builder};
+use arrow_array::{Array, ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch};
+use arrow_schema::ArrowError;
 use md5::{Digest, Md5};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, Int64Builder, ListBuilder, RecordBatch,
-    StringArray, StringBuilder, StructBuilder,
+use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder, StructBuilder};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, RecordBatch, StringArray,
 };
-use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
-use arrow::error::ArrowError;
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
 
 use super::entry::{self, APPLICATION, CONFIGURATION, Member};
 use super::record::{self, Problem};

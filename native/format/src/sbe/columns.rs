@@ -4,11 +4,10 @@ use std::cell::RefCell;
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, ListArray, StructArray, UInt32Array, new_null_array};
-use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::compute::take;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields};
-use arrow::error::ArrowError;
+use arrow_array::{ArrayRef, ListArray, StructArray, UInt32Array, new_null_array};
+use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
+use arrow_select::take::take;
 
 use super::plan::{Body, Column, Kind, Message};
 use super::values::{self, Escaped, Outer, Source, Unfit};

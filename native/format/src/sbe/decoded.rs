@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 
 /// How payloads that do not match their schema are handled.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StructArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
+use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::columns::{body_fields, message_columns, presence};
 use super::decoded::{Decoded, Kept, Malformed};

@@ -4,16 +4,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, NullBufferBuilder,
-    PrimitiveArray, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt64Type,
 };
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::{
-    ArrowNativeType, ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, TimeUnit, UInt64Type,
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, PrimitiveArray,
+    StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
 };
-use arrow::error::ArrowError;
+use arrow_buffer::{
+    ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder, OffsetBuffer,
+    ScalarBuffer,
+};
+use arrow_schema::{ArrowError, DataType, TimeUnit};
 
 use super::plan::{Characters, Column, Kind, Primitive, VarData};
 
