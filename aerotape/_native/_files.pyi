@@ -46,6 +46,7 @@ def running_extremes(numbers: bytes) -> tuple[bytes, bytes]:
 def find_descriptors(
     catalog: Buffer,
     offsets: Buffer,
+    states: bytearray,
     limit: int,
     *,
     stream_id: int | None = None,
@@ -57,6 +58,7 @@ def find_descriptors(
         catalog: the catalog file.
         offsets: array of int64 with the offset of each descriptor, in bytes; others than valid
             ones, and damaged descriptors, are left out.
+        states: the state of each recording; only those in state VALID are found.
         limit: how many to find at most.
         stream_id: the stream id that they must have.
         channel_fragment: what their original channel must contain.
@@ -66,7 +68,9 @@ def find_descriptors(
         descriptor without its padding, in bytes; and how many of `offsets` were read.
     """
 
-def sound_entries(catalog: Buffer, offset: int, alignment: int) -> tuple[bytes, int]:
+def sound_entries(
+    catalog: Buffer, offset: int, alignment: int
+) -> tuple[tuple[bytes, bytes, bytes, bytes], int]:
     """Follow the entries of a mapped catalog file as long as they are sound.
 
     An entry is sound if its state is a known one, and its strings end where the length in its
@@ -78,12 +82,17 @@ def sound_entries(catalog: Buffer, offset: int, alignment: int) -> tuple[bytes, 
         alignment: of entries, in bytes.
 
     Returns:
-        Offset, length of the descriptor as the header claims it, and recording id of each entry as
-        the memory of an array of int64; and the offset of the first one that is not sound.
+        Of each entry the recording id, the offset of the descriptor, and its length as the header
+        claims it, in bytes, each as the memory of an array of int64, and the state as a byte; and
+        the offset of the first entry that is not sound.
     """
 
 def irregular_recordings(
-    catalog: Buffer, offsets: Buffer, archive_dir: str | PathLike[str], names: Sequence[str]
+    catalog: Buffer,
+    offsets: Buffer,
+    states: bytearray,
+    archive_dir: str | PathLike[str],
+    names: Sequence[str],
 ) -> tuple[bytes, list[str]]:
     """Find the recordings for which a start may have something to do.
 
@@ -94,6 +103,7 @@ def irregular_recordings(
     Args:
         catalog: the catalog file.
         offsets: array of int64 with the offset of each descriptor, in bytes.
+        states: the state of each recording; only those in state VALID are looked at.
         archive_dir: the folder of the files.
         names: the names of the files in it.
 

@@ -189,7 +189,7 @@ class Catalog(CatalogLookup, Closing):
             source_identity=source_identity,
         ).encode()
         frame = self._frame(body, RecordingState.VALID)
-        offset, length = self._end_offset, len(frame) - layout.DESCRIPTOR_HEADER_LENGTH
+        offset, length = self._places.end_offset, len(frame) - layout.DESCRIPTOR_HEADER_LENGTH
         end = offset + len(frame)
         if end > len(self._file.data):
             self._file.grow(end)
@@ -203,10 +203,8 @@ class Catalog(CatalogLookup, Closing):
         self._file.force()
         self._next_recording_id = recording_id + 1
         self._skip_avoided()
-        self._end_offset = end
-        place = EntryPlace(offset, length, recording_id)
-        self._places.append(place)
-        self._insert(place)
+        self._places.append(EntryPlace(offset, length, recording_id), RecordingState.VALID)
+        self._places.end_offset = end
         return recording_id
 
     def insert_recording(self, descriptor: RecordingDescriptor, state: RecordingState) -> None:
@@ -221,24 +219,21 @@ class Catalog(CatalogLookup, Closing):
         """
         self._file.check_writable()
         self.check_readable()
-        index = bisect_left(self._places, descriptor.recording_id, key=lambda p: p.recording_id)
-        if index < len(self._places) and (
-            self._places[index].recording_id == descriptor.recording_id
-        ):
+        if self.has_entry(descriptor.recording_id):
             raise CatalogError(
                 f"there is a recording {descriptor.recording_id} in {self.path}", self.path
             )
-        offset = self._places[index].offset if index < len(self._places) else self._end_offset
+        places, end_offset = self._places, self._places.end_offset
+        index = bisect_left(places.ids, descriptor.recording_id)
+        offset = places[index].offset if index < len(places) else end_offset
         checksum = self._checksum
         if index:
-            checksum = checksum_kind(read_entry(self._file.data, self._places[index - 1]))
+            checksum = checksum_kind(read_entry(self._file.data, places[index - 1]))
         frame = self._frame(descriptor.encode(), state, checksum)
         next_id = max(self._next_recording_id, descriptor.recording_id + 1)
         before = slice(layout.CATALOG_HEADER_LENGTH, offset)
-        after = slice(offset, self._end_offset)
-        self._file.rewrite(
-            (self._header(next_id), before, frame, after), self._end_offset + len(frame)
-        )
+        after = slice(offset, end_offset)
+        self._file.rewrite((self._header(next_id), before, frame, after), end_offset + len(frame))
         self._find_entries()
         self._file.force_name()
 
@@ -343,10 +338,7 @@ class Catalog(CatalogLookup, Closing):
         place = self._any_place(recording_id)
         self._file.store(place.offset + layout.STATE_OFFSET, layout.INT.pack(state))
         self._file.force()
-        if state == RecordingState.VALID:
-            self._insert(place)
-        else:
-            self._remove(recording_id)
+        self._places.states[self._places.index(recording_id)] = state
 
     def stored_state(self, recording_id: int) -> int:
         """Return the state in the entry of a recording, also one that is not valid.
@@ -386,11 +378,13 @@ class Catalog(CatalogLookup, Closing):
         """
         self._file.check_writable()
         self.check_readable()
+        places = self._places
         if recording_ids is None:
-            retained = [p for p in self._places if self._state(p) == RecordingState.VALID]
+            states = zip(places, places.states, strict=True)
+            retained = [place for place, state in states if state == RecordingState.VALID]
         else:
             removed = frozenset(recording_ids)
-            retained = [p for p in self._places if p.recording_id not in removed]
+            retained = [place for place in places if place.recording_id not in removed]
         header = self._header(self._next_recording_id)
         frames = [slice(p.offset, p.offset + self._frame_length(p)) for p in retained]
         length = len(header) + sum(frame.stop - frame.start for frame in frames)
@@ -412,8 +406,9 @@ class Catalog(CatalogLookup, Closing):
             self._file.store(entry.offset, frame)
         else:
             before = slice(0, entry.offset)
-            after = slice(entry.offset + room, self._end_offset)
-            self._file.rewrite((before, frame, after), self._end_offset + len(frame) - room)
+            end_offset = self._places.end_offset
+            after = slice(entry.offset + room, end_offset)
+            self._file.rewrite((before, frame, after), end_offset + len(frame) - room)
         self._find_entries()
         if is_in_place:
             self._file.force()
@@ -442,18 +437,16 @@ class Catalog(CatalogLookup, Closing):
 
     def _any_place(self, recording_id: int) -> EntryPlace:
         """Return the place of a recording's entry, whatever its state."""
-        place = self._valid.get(recording_id)
-        if place is None:
-            place = next((p for p in self._places if p.recording_id == recording_id), None)
-        if place is None or recording_id < 0:
+        index = self._places.index(recording_id)
+        if index < 0:
             raise unknown_recording(recording_id, (), self.path.parent)
-        return place
+        return self._places[index]
 
     def _change(self, recording_id: int, *fields: _Field) -> None:
         """Set fields of a valid recording's descriptor, in this order, and its checksum."""
         self._file.check_writable()
-        place, _ = self._sound_place(recording_id)
-        self._put(place, *fields)
+        self._sound_range(recording_id)
+        self._put(self._any_place(recording_id), *fields)
         self._file.force()
 
     def _put(self, place: EntryPlace, *fields: _Field) -> None:

@@ -12,8 +12,11 @@ A damaged entry is reported and retains its bytes; the other recordings are serv
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import lt
 from typing import NamedTuple
 
@@ -27,6 +30,7 @@ from aerotape.protocol import NULL_VALUE
 
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)
+_VALID = RecordingState.VALID.value
 _CHUNK_LENGTH = 1 << 20
 _ZEROS = bytes(_CHUNK_LENGTH)
 
@@ -83,22 +87,105 @@ class EntryPlace(NamedTuple):
         return self.offset + layout.DESCRIPTOR_HEADER_LENGTH
 
 
-def find_places(data: mmap.mmap, alignment: int, *, growing: bool) -> tuple[list[EntryPlace], int]:
-    """Find all entries of a catalog.
+class EntryPlaces:
+    """The places of all entries in a catalog, in the order of the file.
 
-    Args:
-        data: the whole file; its header has been found good.
-        alignment: the catalog's.
-        growing: another process may be adding entries; one that reaches beyond `data` is one
-            for which the file has grown since it was mapped.
+    In arrays, because there may be millions. Recording ids ascend, so that one is found by
+    bisection.
 
-    Returns:
-        The entries in the order of the file, and the offset at which the next one goes.
+    Attributes:
+        ids: recording ids. An entry that damage hides the id of has that of the entry before it,
+            or -1.
+        offsets: of the descriptors in the file, bytes; -1 for a damaged entry.
+        lengths: of the descriptors with padding, bytes; what the headers say.
+        states: RecordingState of each entry; INVALID where damage hides the recording id, VALID
+            where only the state is damaged.
+        end_offset: offset in the file at which the next entry goes, bytes.
     """
-    places, end_offset = _follow(data, alignment, growing)
-    # Read after the entries, for a writer raises it before it adds one.
-    (next_id,) = layout.LONG.unpack_from(data, layout.NEXT_RECORDING_ID_OFFSET)
-    return _check_ids(places, next_id), end_offset
+
+    def __init__(self) -> None:
+        self.ids = array("q")
+        self.offsets = array("q")
+        self.lengths = array("q")
+        self.states = bytearray()
+        self.end_offset = layout.CATALOG_HEADER_LENGTH
+        self._damaged: dict[int, EntryPlace] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> EntryPlace:
+        if self.offsets[index] < 0:
+            return self._damaged[index]
+        offset = self.offsets[index] - layout.DESCRIPTOR_HEADER_LENGTH
+        return EntryPlace(offset, self.lengths[index], self.ids[index])
+
+    def __iter__(self) -> Iterator[EntryPlace]:
+        return map(self.__getitem__, range(len(self)))
+
+    def index(self, recording_id: int) -> int:
+        """Return the index of a recording's entry, -1 if there is none."""
+        ids, index = self.ids, bisect_left(self.ids, recording_id)
+        is_found = recording_id >= 0 and index < len(ids) and ids[index] == recording_id
+        return index if is_found else -1
+
+    def valid_index(self, recording_id: int) -> int:
+        """Return the index of a valid recording's entry, -1 if there is none."""
+        ids, index = self.ids, bisect_left(self.ids, recording_id)
+        is_found = index < len(ids) and ids[index] == recording_id
+        return index if is_found and self.states[index] == _VALID else -1
+
+    def unidentified(self) -> list[EntryPlace]:
+        """Return the entries that damage hides the recording ids of."""
+        places = (self._damaged[index] for index in sorted(self._damaged))
+        return [place for place in places if place.recording_id < 0]
+
+    def append(self, place: EntryPlace, state: int) -> None:
+        """Add the entry at the end of the file."""
+        self.ids.append(place.recording_id)
+        self.offsets.append(place.body_offset)
+        self.lengths.append(place.length)
+        self.states.append(_effective_state(state))
+        if place.damage:
+            self._mark(len(self) - 1, place)
+
+    def extend_by_sound(self, data: mmap.mmap, alignment: int) -> None:
+        """Add entries from the end on, up to the first that is not sound."""
+        found, self.end_offset = sound_entries(lent(data), self.end_offset, alignment)
+        ids, offsets, lengths, states = found
+        self.ids.frombytes(ids)
+        self.offsets.frombytes(offsets)
+        self.lengths.frombytes(lengths)
+        self.states += states
+
+    def check_ids(self, next_recording_id: int) -> None:
+        """Mark entries whose ids do not ascend, and work out which they were if possible."""
+        ids = self.ids
+        if not ids or (
+            ids[0] >= 0 and ids[-1] <= next_recording_id and all(map(lt, ids, islice(ids, 1, None)))
+        ):
+            return
+        last_id, begin = NULL_VALUE, 0
+        for index, recording_id in enumerate(ids):
+            following = ids[index + 1] if index + 1 < len(ids) else None
+            if not _is_out_of_order(recording_id, last_id, following, next_recording_id):
+                self._identify(range(begin, index), last_id, recording_id)
+                last_id, begin = recording_id, index + 1
+        self._identify(range(begin, len(ids)), last_id, max(next_recording_id, last_id + 1))
+
+    def _identify(self, doubtful: range, last_id: int, next_id: int) -> None:
+        """Give entries between two recordings their ids if just as many are missing there."""
+        is_known = len(doubtful) == next_id - last_id - 1
+        for number, index in enumerate(doubtful):
+            damage = f"its recording id reads {self.ids[index]}, between {last_id} and {next_id}"
+            recording_id = last_id + 1 + number if is_known else NULL_VALUE
+            self._mark(index, self[index]._replace(recording_id=recording_id, damage=damage))
+            self.ids[index] = recording_id if is_known else last_id
+            if not is_known:
+                self.states[index] = RecordingState.INVALID
+
+    def _mark(self, index: int, place: EntryPlace) -> None:
+        self._damaged[index], self.offsets[index] = place, -1
 
 
 def read_entry(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
@@ -109,7 +196,7 @@ def read_entry(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
     body = data[begin : begin + length]
     descriptor, damage = RecordingDescriptor.decode_damaged(body)
     if known_damage:
-        state, damage = effective_state(state, place), known_damage
+        state, damage = _effective_state(state), known_damage
     return CatalogEntry(
         place.recording_id, offset, length, state, checksum, descriptor, body, damage
     )
@@ -163,21 +250,27 @@ def checked_entries(
     return chosen
 
 
-def effective_state(state: int, place: EntryPlace) -> int:
-    """The state of an entry; VALID for a damaged header whose state is not a known value."""
-    return RecordingState.VALID if place.damage and state not in _STATES else state
+def _effective_state(state: int) -> int:
+    """The state of a damaged entry: VALID for one that is not a known value."""
+    return state if state in _STATES else _VALID
 
 
 # ---- the chain -----------------------------------------------------------------------------------
 
 
-def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryPlace], int]:
-    places: list[EntryPlace] = []
-    offset = layout.CATALOG_HEADER_LENGTH
+def find_places(data: mmap.mmap, alignment: int, *, growing: bool) -> EntryPlaces:
+    """Find all entries of a catalog.
+
+    Args:
+        data: the whole file; its header has been found good.
+        alignment: the catalog's.
+        growing: another process may be adding entries; one that reaches beyond `data` is one
+            for which the file has grown since it was mapped.
+    """
+    places = EntryPlaces()
     while True:
-        sound, offset = sound_entries(lent(data), offset, alignment)
-        numbers: Iterator[int] = iter(memoryview(sound).cast("q"))
-        places += map(EntryPlace, numbers, numbers, numbers)
+        places.extend_by_sound(data, alignment)
+        offset = places.end_offset
         if offset + _MIN_ENTRY_LENGTH > len(data):
             break
         (length,) = layout.INT.unpack_from(data, offset)
@@ -207,9 +300,13 @@ def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryP
         damage = "" if state in _STATES else f"its state {state} is not a valid one"
         if damaged:
             damage = f"its header claims {length} bytes, there are {actual}"
-        places.append(EntryPlace(offset, actual if damaged else length, _id(data, offset), damage))
-        offset = end
-    return places, offset
+        place = EntryPlace(offset, actual if damaged else length, _id(data, offset), damage)
+        places.append(place, state)
+        places.end_offset = end
+    # Read after the entries, for a writer raises it before it adds one.
+    (next_id,) = layout.LONG.unpack_from(data, layout.NEXT_RECORDING_ID_OFFSET)
+    places.check_ids(next_id)
+    return places
 
 
 def _id(data: mmap.mmap, offset: int) -> int:
@@ -269,29 +366,6 @@ def data_end(data: mmap.mmap, offset: int) -> int:
     return offset
 
 
-# ---- the ids -------------------------------------------------------------------------------------
-
-
-def _check_ids(places: Sequence[EntryPlace], next_recording_id: int) -> list[EntryPlace]:
-    """Mark entries whose recording id does not ascend, and work out which it was if possible."""
-    ids = [place.recording_id for place in places]
-    if not ids or (ids[0] >= 0 and ids[-1] <= next_recording_id and all(map(lt, ids, ids[1:]))):
-        return list(places)
-    checked: list[EntryPlace] = []
-    doubtful: list[EntryPlace] = []
-    last_id = NULL_VALUE
-    for index, place in enumerate(places):
-        following = places[index + 1].recording_id if index + 1 < len(places) else None
-        if _is_out_of_order(place.recording_id, last_id, following, next_recording_id):
-            doubtful.append(place)
-            continue
-        checked += _identify(doubtful, last_id, place.recording_id)
-        doubtful.clear()
-        checked.append(place)
-        last_id = place.recording_id
-    return checked + _identify(doubtful, last_id, max(next_recording_id, last_id + 1))
-
-
 def _is_out_of_order(
     recording_id: int, last_id: int, following: int | None, next_recording_id: int
 ) -> bool:
@@ -300,15 +374,3 @@ def _is_out_of_order(
     if following is not None:
         return last_id < following < recording_id
     return last_id < next_recording_id < recording_id
-
-
-def _identify(doubtful: Sequence[EntryPlace], last_id: int, next_id: int) -> list[EntryPlace]:
-    """Give entries between two recordings their ids if just as many are missing there."""
-    is_known = len(doubtful) == next_id - last_id - 1
-    return [
-        place._replace(
-            recording_id=last_id + 1 + index if is_known else NULL_VALUE,
-            damage=f"its recording id reads {place.recording_id}, between {last_id} and {next_id}",
-        )
-        for index, place in enumerate(doubtful)
-    ]

@@ -19,7 +19,6 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import (
     CatalogEntry,
     EntryPlace,
-    effective_state,
     end_of_strings,
     find_places,
     read_entry,
@@ -60,32 +59,17 @@ class CatalogLookup:
         self._file = file
         self._checksum: ChecksumName = checksum
         self._alignment = int(layout.INT.unpack_from(file.data, layout.ALIGNMENT_OFFSET)[0])
-        # Offset of each descriptor in the order of `_ids`, -1 if damaged; None until needed.
-        self._offsets: array[int] | None = None
         self._avoided: frozenset[int] = frozenset()
         self._find_entries()
 
     def _find_entries(self) -> None:
         """Find the entries of the file."""
-        self._offsets = None  # entries have moved
         file = self._file
-        self._places, self._end_offset = find_places(
+        self._places = find_places(
             file.data, self._alignment, growing=file.read_only and file.has_grown
         )
-        data, read, valid = file.data, layout.INT.unpack_from, int(RecordingState.VALID)
-        at = layout.STATE_OFFSET
-        self._valid = {
-            place.recording_id: place
-            for place in self._places
-            if place.recording_id >= 0
-            and (
-                read(data, place.offset + at)[0] == valid
-                or (place.damage and self._state(place) == valid)
-            )
-        }
-        self._ids = sorted(self._valid)
         stored = int(layout.LONG.unpack_from(file.data, layout.NEXT_RECORDING_ID_OFFSET)[0])
-        last_id = max((place.recording_id for place in self._places), default=NULL_VALUE)
+        last_id = self._places.ids[-1] if self._places else NULL_VALUE
         self._next_recording_id = max(stored, last_id + 1)
         if stored < self._next_recording_id and not file.is_as_found:
             # The process died between the last entry and this field, or an old file has none.
@@ -93,32 +77,9 @@ class CatalogLookup:
             file.store(layout.NEXT_RECORDING_ID_OFFSET, next_id)
         self._skip_avoided()
 
-    def _insert(self, place: EntryPlace) -> None:
-        """Take up a recording that has become valid, unless it is known already."""
-        if place.recording_id in self._valid:
-            return
-        self._valid[place.recording_id] = place
-        index = bisect_left(self._ids, place.recording_id)
-        self._ids.insert(index, place.recording_id)
-        if self._offsets is not None:
-            self._offsets.insert(index, _offset_of(place))
-
-    def _remove(self, recording_id: int) -> None:
-        """Drop a recording that is not valid any more, if it is known."""
-        if self._valid.pop(recording_id, None) is None:
-            return
-        index = bisect_left(self._ids, recording_id)
-        del self._ids[index]
-        if self._offsets is not None:
-            del self._offsets[index]
-
     def _skip_avoided(self) -> None:
         while self._next_recording_id in self._avoided:
             self._next_recording_id += 1
-
-    def _state(self, place: EntryPlace) -> int:
-        stored = layout.INT.unpack_from(self._file.data, place.offset + layout.STATE_OFFSET)[0]
-        return effective_state(int(stored), place)
 
     @property
     def path(self) -> Path:
@@ -151,22 +112,22 @@ class CatalogLookup:
         return self._next_recording_id
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return self._places.states.count(RecordingState.VALID)
 
     def has_recording(self, recording_id: int) -> bool:
         """Whether a valid recording has this id, damaged or not."""
-        return recording_id in self._valid
+        return self._places.valid_index(recording_id) >= 0
+
+    def has_entry(self, recording_id: int) -> bool:
+        """Whether an entry has this id, valid or not."""
+        return self._places.index(recording_id) >= 0
 
     def recording_ids(self, from_id: int = 0) -> Iterator[int]:
         """Iterate the ids of valid recordings from `from_id`, ascending.
 
         Recordings may be added or removed during the iteration, which proceeds by id.
         """
-        index = bisect_left(self._ids, from_id)
-        while index < len(self._ids):
-            recording_id = self._ids[index]
-            yield recording_id
-            index = bisect_left(self._ids, recording_id + 1)
+        return self._ids_of(RecordingState.VALID, from_id)
 
     @property
     def data(self) -> mmap.mmap:
@@ -187,23 +148,25 @@ class CatalogLookup:
         Args:
             from_id: the first recording id to consider.
             limit: the number of recordings to return at most.
-            scan_limit: the number of recordings to check at most; None for no limit.
+            scan_limit: the number of entries to check at most; None for no limit.
             stream_id: the stream id that they must have; None for any.
             channel_fragment: bytes that their original channel must contain.
         """
-        begin = bisect_left(self._ids, from_id)
-        end = len(self._ids) if scan_limit is None else begin + scan_limit
-        offsets = self._body_offsets()[begin:end]
+        places = self._places
+        begin = bisect_left(places.ids, from_id)
+        end = len(places) if scan_limit is None else begin + scan_limit
+        offsets = places.offsets[begin:end]
         if not offsets:
             return DescriptorRun(offsets, offsets, from_id)
         ids, slices, scanned = find_descriptors(
             lent(self._file.data),
             offsets,
+            places.states[begin:end],
             limit,
             stream_id=stream_id,
             channel_fragment=channel_fragment,
         )
-        next_id = self._ids[begin + scanned - 1] + 1 if scanned else from_id
+        next_id = places.ids[begin + scanned - 1] + 1 if scanned else from_id
         return DescriptorRun(array("q", ids), array("q", slices), next_id)
 
     def irregular_recordings(self, archive_dir: Path) -> tuple[list[int], list[str]]:
@@ -220,11 +183,11 @@ class CatalogLookup:
         Raises:
             StorageError: the directory cannot be read.
         """
-        names = list(file_names(archive_dir))
+        places, names = self._places, list(file_names(archive_dir))
         found, others = irregular_recordings(
-            lent(self._file.data), self._body_offsets(), archive_dir, names
+            lent(self._file.data), places.offsets, places.states, archive_dir, names
         )
-        return [self._ids[index] for index in array("q", found)], others
+        return [places.ids[index] for index in array("q", found)], others
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries in file order, those that are invalid or damaged too."""
@@ -233,24 +196,22 @@ class CatalogLookup:
 
     def all_recording_ids(self) -> Iterator[int]:
         """Iterate the ids of all entries, valid or not."""
-        for place in self._places:
-            if place.recording_id >= 0:
-                yield place.recording_id
+        last_id = NULL_VALUE
+        for recording_id in self._places.ids:
+            if recording_id > last_id:
+                yield recording_id
+                last_id = recording_id
 
     def purged_ids(self) -> Iterator[int]:
         """Iterate the ids of recordings that clients have purged, in file order."""
-        data, read, deleted = self._file.data, layout.INT.unpack_from, int(RecordingState.DELETED)
-        for place in self._places:
-            if place.recording_id >= 0 and (
-                read(data, place.offset + layout.STATE_OFFSET)[0] == deleted
-            ):
-                yield place.recording_id
+        return self._ids_of(RecordingState.DELETED)
 
     def entries_of(self, recording_ids: Collection[int]) -> Iterator[CatalogEntry]:
         """Iterate the entries of recordings, valid or not, in file order; not of unknown ones."""
-        for place in self._places:
-            if place.recording_id >= 0 and place.recording_id in recording_ids:
-                yield read_entry(self._file.data, place)
+        for recording_id in sorted(recording_ids):
+            index = self._places.index(recording_id)
+            if index >= 0:
+                yield read_entry(self._file.data, self._places[index])
 
     def check_readable(self) -> None:
         """Check that every entry can be read; CatalogError for the first that cannot."""
@@ -264,9 +225,8 @@ class CatalogLookup:
 
     def unidentified_entries(self) -> Iterator[CatalogEntry]:
         """Iterate the damaged entries whose recording ids are unknown."""
-        for place in self._places:
-            if place.recording_id < 0:
-                yield read_entry(self._file.data, place)
+        for place in self._places.unidentified():
+            yield read_entry(self._file.data, place)
 
     def entry(self, recording_id: int) -> CatalogEntry:
         """Return the entry of a valid recording; damage is reported in it.
@@ -283,7 +243,8 @@ class CatalogLookup:
             UnknownRecordingError: there is none.
             CatalogError: its entry is damaged.
         """
-        return self._sound(recording_id).descriptor
+        begin, end = self._sound_range(recording_id)
+        return RecordingDescriptor.decode(self._file.data[begin:end])
 
     def readable_descriptors(
         self, recording_ids: Iterable[int] | None = None
@@ -294,7 +255,7 @@ class CatalogLookup:
             recording_ids: valid recordings; by default all.
         """
         descriptors, damaged = {}, {}
-        for recording_id in self._ids if recording_ids is None else recording_ids:
+        for recording_id in self.recording_ids() if recording_ids is None else recording_ids:
             try:
                 descriptors[recording_id] = self.descriptor(recording_id)
             except CatalogError as error:
@@ -311,8 +272,8 @@ class CatalogLookup:
             UnknownRecordingError: there is no such valid recording.
             CatalogError: its entry is damaged, so that no client could decode it.
         """
-        place, end = self._sound_place(recording_id)
-        return self._file.data[place.body_offset : end]
+        begin, end = self._sound_range(recording_id)
+        return self._file.data[begin:end]
 
     def start_position(self, recording_id: int) -> int:
         """Return a recording's start position (errors as `descriptor`)."""
@@ -340,7 +301,7 @@ class CatalogLookup:
             return NULL_VALUE
         run = self.descriptors(
             min_recording_id,
-            len(self._ids),
+            len(self._places),
             stream_id=stream_id,
             channel_fragment=channel_fragment,
         )
@@ -352,11 +313,15 @@ class CatalogLookup:
 
     # ---- within --------------------------------------------------------------------------------
 
-    def _body_offsets(self) -> array[int]:
-        if self._offsets is None:
-            places = map(self._valid.__getitem__, self._ids)
-            self._offsets = array("q", map(_offset_of, places))
-        return self._offsets
+    def _ids_of(self, state: RecordingState, from_id: int = 0) -> Iterator[int]:
+        places, index = self._places, bisect_left(self._places.ids, from_id)
+        while (index := places.states.find(state, index)) >= 0:
+            recording_id = places.ids[index]
+            yield recording_id
+            index += 1
+            if places is not self._places:  # entries have moved
+                places = self._places
+                index = bisect_left(places.ids, recording_id + 1)
 
     def _frame_length(self, place: EntryPlace) -> int:
         """Return the length of an entry, bytes, with header and padding."""
@@ -364,19 +329,24 @@ class CatalogLookup:
 
     def _place(self, recording_id: int) -> EntryPlace:
         _ = self._file.data
-        try:
-            return self._valid[recording_id]
-        except KeyError:
-            raise unknown_recording(recording_id, (), self.path.parent) from None
+        index = self._places.valid_index(recording_id)
+        if index < 0:
+            raise unknown_recording(recording_id, (), self.path.parent)
+        return self._places[index]
 
-    def _sound_place(self, recording_id: int) -> tuple[EntryPlace, int]:
-        """Return a valid entry's place and the offset after its strings (errors as `_sound`)."""
-        place = self._place(recording_id)
-        begin = place.body_offset
-        end = end_of_strings(self._file.data, begin, begin + place.length)
-        if place.damage or end < 0:
+    def _sound_range(self, recording_id: int) -> tuple[int, int]:
+        """Return the offsets of a valid descriptor and of the end of its strings.
+
+        Errors are those of `descriptor`.
+        """
+        data, places = self._file.data, self._places
+        index = places.valid_index(recording_id)
+        begin, end = places.offsets[index] if index >= 0 else -1, -1
+        if begin >= 0:
+            end = end_of_strings(data, begin, begin + places.lengths[index])
+        if end < 0:
             self._sound(recording_id)
-        return place, end
+        return begin, end
 
     def _sound(self, recording_id: int) -> CatalogEntry:
         entry = self.entry(recording_id)
@@ -387,8 +357,3 @@ class CatalogLookup:
                 self.path,
             )
         return entry
-
-
-def _offset_of(place: EntryPlace) -> int:
-    """Return the offset of a descriptor in the file, -1 if it is damaged."""
-    return -1 if place.damage else place.body_offset

@@ -221,7 +221,7 @@ def importing(archive_dir: Path) -> Iterator[Path]:
 def _check_free(catalog: Catalog, archive_dir: Path, recording_id: int) -> None:
     if recording_id < 0:
         raise CatalogError(f"{recording_id} is not a valid recording id", catalog.path)
-    if recording_id in set(catalog.all_recording_ids()):
+    if catalog.has_entry(recording_id):
         raise CatalogError(
             f"there is a recording {recording_id} in {catalog.path} (see describe-all): leave the "
             f"id out for the next one that is free",

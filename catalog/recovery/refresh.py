@@ -110,7 +110,8 @@ def refresh(
                 outcomes.append(outcome)
     outcomes += [_unidentified(entry, catalog.path) for entry in catalog.unidentified_entries()]
     # Entries that a power cut has taken leave files, which the next recording must not meet.
-    unknown = ids_with_files(directory, names).difference(catalog.all_recording_ids())
+    owners = ids_with_files(directory, names)
+    unknown = {recording_id for recording_id in owners if not catalog.has_entry(recording_id)}
     catalog.avoid_ids(unknown)
     foreign += [s.path for id_, segments in index.items() if id_ in unknown for s in segments]
     if foreign:

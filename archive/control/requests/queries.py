@@ -9,7 +9,7 @@ from aerotape.archive.control.feature import Handlers
 from aerotape.archive.control.listing import DescriptorListing
 from aerotape.archive.control.requests.handling import check_known, check_no_listing
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import ArchiveError
+from aerotape.errors import ArchiveError, UnknownRecordingError
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
 if TYPE_CHECKING:
@@ -44,10 +44,11 @@ def _list_recording(
 ) -> None:
     check_no_listing(session)
     recording_id, correlation_id = request.recording_id, request.correlation_id
-    if not services.catalog.has_recording(recording_id):
+    try:
+        descriptor = services.catalog.wire_descriptor(recording_id)
+    except UnknownRecordingError:
         session.send_recording_unknown(correlation_id, recording_id)
         return
-    descriptor = services.catalog.wire_descriptor(recording_id)
     session.send(responses.descriptor(session.session_id, correlation_id, descriptor))
 
 

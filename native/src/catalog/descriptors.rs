@@ -1,8 +1,11 @@
 //! Finds the recording descriptors that a listing sends in the mapped catalog file.
 
-use super::{RECORDING_ID_OFFSET, STREAM_ID_OFFSET, array, descriptor, int32, int64, strings};
+use super::{
+    RECORDING_ID_OFFSET, STREAM_ID_OFFSET, VALID, array, descriptor, int32, int64, strings,
+};
 use crate::aeron::{Lent, int64s};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 /// A stream id and a fragment of the original channel that listed recordings must have.
@@ -19,11 +22,12 @@ struct Descriptor {
 
 /// See `aerotape/_native/`.
 #[pyfunction]
-#[pyo3(signature = (catalog, offsets, limit, *, stream_id=None, channel_fragment=None))]
+#[pyo3(signature = (catalog, offsets, states, limit, *, stream_id=None, channel_fragment=None))]
 pub fn find_descriptors<'py>(
     py: Python<'py>,
     catalog: &Bound<'py, PyAny>,
     offsets: &Bound<'py, PyAny>,
+    states: PyBackedBytes,
     limit: usize,
     stream_id: Option<i32>,
     channel_fragment: Option<&[u8]>,
@@ -35,11 +39,14 @@ pub fn find_descriptors<'py>(
         channel_fragment: channel_fragment.unwrap_or_default(),
     };
     let (mut ids, mut slices, mut scanned) = (Vec::new(), Vec::new(), 0);
-    for offset in offsets {
+    for (offset, state) in offsets.into_iter().zip(states.iter()) {
         if ids.len() == limit {
             break;
         }
         scanned += 1;
+        if *state != VALID {
+            continue;
+        }
         if let Some(found) = read(catalog.as_slice(), offset, &filter) {
             ids.push(found.recording_id);
             slices.extend([offset, found.length as i64]);

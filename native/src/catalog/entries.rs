@@ -8,6 +8,14 @@ use crate::aeron::Lent;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+/// Recording ids, offsets and lengths of descriptors, and states.
+type Columns<'py> = (
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+);
+
 /// See `aerotape/_native/`.
 #[pyfunction]
 pub fn sound_entries<'py>(
@@ -15,18 +23,29 @@ pub fn sound_entries<'py>(
     catalog: &Bound<'py, PyAny>,
     offset: usize,
     alignment: usize,
-) -> PyResult<(Bound<'py, PyBytes>, usize)> {
+) -> PyResult<(Columns<'py>, usize)> {
     let catalog = Lent::new(catalog)?;
-    let (mut found, mut at) = (Vec::new(), offset);
+    let (mut ids, mut offsets, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut states, mut at) = (Vec::new(), offset);
     while let Some(entry) = read(catalog.as_slice(), at, alignment) {
-        found.extend([at as i64, entry.length as i64, entry.recording_id]);
+        ids.push(entry.recording_id);
+        offsets.push((at + ENTRY_HEADER_LENGTH) as i64);
+        lengths.push(entry.length as i64);
+        states.push(entry.state);
         at = entry.end;
     }
-    Ok((array(py, &found)?, at))
+    let columns = (
+        array(py, &ids)?,
+        array(py, &offsets)?,
+        array(py, &lengths)?,
+        PyBytes::new(py, &states),
+    );
+    Ok((columns, at))
 }
 
 struct Entry {
     length: usize,
+    state: u8,
     recording_id: i64,
     /// Offset of the next one.
     end: usize,
@@ -36,7 +55,8 @@ struct Entry {
 fn read(catalog: &[u8], offset: usize, alignment: usize) -> Option<Entry> {
     let length = usize::try_from(int32(catalog, offset)?).ok()?;
     let begin = offset + ENTRY_HEADER_LENGTH;
-    if length < BLOCK_LENGTH || !STATES.contains(&int32(catalog, offset + STATE_OFFSET)?) {
+    let state = u8::try_from(int32(catalog, offset + STATE_OFFSET)?).ok()?;
+    if length < BLOCK_LENGTH || !STATES.contains(&state) {
         return None;
     }
     let aligned = |length: usize| {
@@ -50,6 +70,7 @@ fn read(catalog: &[u8], offset: usize, alignment: usize) -> Option<Entry> {
     let (_, needed) = strings(body)?;
     (aligned(needed) == Some(end)).then_some(Entry {
         length,
+        state,
         recording_id: int64(body, RECORDING_ID_OFFSET)?,
         end,
     })

@@ -14,7 +14,8 @@ use pyo3::types::PyBytes;
 
 const ENTRY_HEADER_LENGTH: usize = 32;
 const STATE_OFFSET: usize = 4;
-const STATES: std::ops::RangeInclusive<i32> = 0..=2;
+const STATES: std::ops::RangeInclusive<u8> = 0..=2;
+const VALID: u8 = 1;
 
 const RECORDING_ID_OFFSET: usize = 16;
 const START_POSITION_OFFSET: usize = 40;

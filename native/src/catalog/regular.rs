@@ -6,11 +6,12 @@
 
 use super::{
     RECORDING_ID_OFFSET, SEGMENT_FILE_LENGTH_OFFSET, START_POSITION_OFFSET, STOP_POSITION_OFFSET,
-    TERM_BUFFER_LENGTH_OFFSET, array, descriptor, int32, int64, strings,
+    TERM_BUFFER_LENGTH_OFFSET, VALID, array, descriptor, int32, int64, strings,
 };
 use crate::aeron::{Lent, int64s};
 use crate::frame::FRAME_ALIGNMENT;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -30,6 +31,7 @@ pub fn irregular_recordings<'py>(
     py: Python<'py>,
     catalog: &Bound<'py, PyAny>,
     offsets: &Bound<'py, PyAny>,
+    states: PyBackedBytes,
     archive_dir: PathBuf,
     names: Vec<OsString>,
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<OsString>)> {
@@ -43,9 +45,13 @@ pub fn irregular_recordings<'py>(
     }
     let mut is_other = vec![true; names.len()];
     let mut irregular: Vec<i64> = Vec::new();
-    for (number, offset) in (0..).zip(offsets) {
+    let mut none = Vec::new();
+    for ((number, offset), state) in (0..).zip(offsets).zip(states.iter()) {
+        if *state != VALID {
+            continue;
+        }
         let is_regular = Recording::read(catalog.as_slice(), offset).is_some_and(|recording| {
-            let own = files.entry(recording.id).or_default();
+            let own = files.get_mut(&recording.id).unwrap_or(&mut none);
             own.sort_unstable();
             let is_regular = recording.has_just(own, &archive_dir, &names);
             for (_, index) in own.iter().filter(|_| is_regular) {

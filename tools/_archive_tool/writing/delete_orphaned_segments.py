@@ -66,7 +66,7 @@ def _delete_orphans(args: argparse.Namespace) -> int:
     whose = "" if args.recording_id is None else f" of recording {args.recording_id}"
 
     def check(catalog: Catalog) -> None:
-        if args.recording_id is not None and args.recording_id not in catalog.all_recording_ids():
+        if args.recording_id is not None and not catalog.has_entry(args.recording_id):
             raise unknown_recording(args.recording_id, (), args.directory)
 
     confirm_change(args, f"delete all orphaned segment files{whose}", check)

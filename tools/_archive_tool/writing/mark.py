@@ -64,7 +64,7 @@ def _change_state(
     from aerotape.catalog.recovery.suspect_marks import is_suspect
 
     with changing(args) as catalog:
-        if args.recording_id not in catalog.all_recording_ids():
+        if not catalog.has_entry(args.recording_id):
             raise unknown_recording(args.recording_id, (), args.directory)
         # An unknown state is damage, which this command repairs.
         state = catalog.stored_state(args.recording_id)
