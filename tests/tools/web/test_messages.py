@@ -90,6 +90,18 @@ def test_the_newest_before_a_position(stopped: Path) -> None:
         assert payloads(last=50, **nothing) == []
 
 
+def test_the_newest_after_damage(stopped: Path) -> None:
+    """They are read without what precedes them."""
+    reading = Reading(ObservedArchive(stopped))
+    found = reading.opened(0)
+    damaged = stopped / "0-0.rec"
+    data = bytearray(damaged.read_bytes())
+    data[6400:6404] = b"\xff\xff\xff\x7f"  # message 100
+    damaged.write_bytes(data)
+    rows = reading.messages(found, Selection(last=19), 1_000, "text")
+    assert [each["payload"] for each in rows] == numbers(101, 120)
+
+
 def test_the_newest_over_rest(stopped: Path, own: CommandLine) -> None:
     with WebService(own, stopped) as web:
         path = "/api/v1/recordings/0/messages"
