@@ -206,7 +206,7 @@ class Reading:
         *,
         max_payload: int = MAX_PAYLOAD,
     ) -> Iterator[dict[str, Any]]:
-        """Iterate over messages; at most 8 MiB are read.
+        """Iterate over messages; at most 8 MiB are read, or one message.
 
         With a schema, `fields` are those of the payload, null if it is of another schema or too
         long.
@@ -229,7 +229,8 @@ class Reading:
         if selection.last is None:
             end = min(begin + _MAX_BYTES, end)
         else:
-            begin = max(begin, end - _MAX_BYTES)
+            newest = counted(found, part, dataclasses.replace(selection, last=1))
+            begin = max(begin, min(newest.from_position, end - _MAX_BYTES))
         part = counted(found, part.part(begin, end), selection)
         scan = part.scan(
             checksum=selection.checksum, batch_rows=_BATCH_ROWS, batch_bytes=_WINDOW
