@@ -14,7 +14,9 @@ POSITIONS: Final = ("from_position", "to_position")
 TIMES: Final = ("from_time", "to_time")
 SEEKING: Final = ("from_index", "from_asqn")
 COUNTS: Final = ("last", "first")
-OF_SCHEMAS: Final = ("schema", "template", "types", "enums", "sets")
+OF_SCHEMAS: Final = (
+    "schema", "template", "types", "enums", "sets", "timestamps", "text_encoding",
+)  # fmt: skip
 OF_MESSAGES: Final = (*POSITIONS, *TIMES, *SEEKING, *COUNTS, "checksum")
 """Those by which messages of a recording are selected."""
 

@@ -218,7 +218,7 @@ _OF_RECORDINGS = {"recording_ids", "scope_ids", "channel", "alias", "stream_id",
                   "live"}  # fmt: skip
 LACKS = {
     "messages": _OF_RECORDINGS | {"columns", "schema", "template", "others", "types", "enums",
-                                  "sets", "payload", "mode"},
+                                  "sets", "timestamps", "text_encoding", "payload", "mode"},
     "to_batches": _OF_RECORDINGS,
     "to_arrow": _OF_RECORDINGS,
     "scan_polars": {"columns"},
