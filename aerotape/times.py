@@ -4,12 +4,12 @@ A time is
 
 * ISO 8601 with a zone: ``2026-03-01T09:30:00.25Z``, ``2026-03-01T10:30+01:00``. Without a zone it
   would be ambiguous, and is refused;
-* a number with its unit: ``1772357400s``, and ``ms``, ``us`` or ``ns``;
+* a number with its unit: ``1772357400s``, and ``ms``, ``us`` or ``ns``; seconds of fewer than 9
+  digits, of the years 1970 to 1973, are refused, because ``90s`` would rather be 90 seconds ago;
 * a bare number of 12 to 14 digits, which is milliseconds (as in recording descriptors), or of 18
   or 19, which is nanoseconds. Other lengths are ambiguous and refused;
 * relative to now: ``10m``, ``2h`` or ``3d`` ago, or with a minus sign ``-90s``, ``-10m``, ``-2h``,
-  ``-3d`` (``90s`` is the number of seconds above); ``today`` is the last midnight in UTC, ``now``
-  the present time;
+  ``-3d``; ``today`` is the last midnight in UTC, ``now`` the present time;
 * in Python also a `datetime` with a zone (pandas' Timestamp is one), or an int: nanoseconds.
 """
 
@@ -29,6 +29,7 @@ TimeLike = str | int | datetime
 MAX_TIME_NS: Final = (1 << 63) - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_LEAST_DIGITS_OF_SECONDS: Final = 9
 _NUMBER: Final = re.compile(r"([0-9]{1,30}) ?(s|ms|us|ns)?", re.ASCII)
 _AGO: Final = re.compile(r"(?:-([0-9]{1,30}) ?(s|m|h|d)|([0-9]{1,30}) ?(m|h|d))", re.ASCII)
 _AGO_UNITS: Final = {
@@ -150,6 +151,12 @@ def _number_ns(number: re.Match[str], text: str, name: str) -> int:
             f"{name}: {text!r} could be seconds or parts of a second since 1970, or a date: write "
             f"{digits}s, {digits}ms, {digits}us, {digits}ns or ISO 8601 with a zone, as in "
             "2026-03-01T09:30:00Z",
+            name,
+        )
+    if unit == "s" and len(digits) < _LEAST_DIGITS_OF_SECONDS:
+        raise ConfigurationError(
+            f"{name}: {text!r} could be {digits} seconds ago or after the begin of 1970: write "
+            f"-{digits}s, or ISO 8601 with a zone, as in 2026-03-01T09:30:00Z",
             name,
         )
     return int(digits) * _UNITS[unit]

@@ -141,7 +141,7 @@ def _put(
                 if presence is not Presence.CONSTANT:
                     is_optional = presence is Presence.OPTIONAL
                     name = f"{where}.{each.name}"
-                    meaning = meaning_of(each.type, each.semantic_type)
+                    meaning = meaning_of(each.type, each.semantic_type, each.time_unit)
                     given = members.get(each.name)
                     given = _on_wire(meaning, given, each.type, is_optional, name)
                     _put(block, offset + each.offset, each.type, is_optional, given, name)

@@ -315,7 +315,7 @@ class _Compiler:
             kind,
             encoding is not None and encoding.presence is Presence.OPTIONAL,
             encoding.constant if encoding else None,
-            meaning_of(kind, member.semantic_type),
+            meaning_of(kind, member.semantic_type, member.time_unit),
         )
 
     def _column(

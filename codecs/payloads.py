@@ -43,7 +43,7 @@ case gets the prefix ``sbe_``.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -64,6 +64,7 @@ from aerotape.codecs.payload_plan import (
 )
 from aerotape.codecs.schema import Schema
 from aerotape.codecs.schema_files import load_schema
+from aerotape.codecs.schema_options import with_options
 from aerotape.errors import CodecError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ class PayloadSchema:
         types: Types = "semantic",
         enums: EnumColumns = "name",
         sets: SetColumns = "struct",
+        timestamps: Mapping[str, str] | None = None,
+        text_encoding: str | None = None,
         error_column: str | None = None,
     ) -> PayloadSchema:
         """Read an SBE schema.
@@ -143,14 +146,18 @@ class PayloadSchema:
                 composites that they are on the wire.
             enums: columns of enums are names or numbers.
             sets: columns of sets are structs of booleans or numbers.
+            timestamps: names of integer fields that are timestamps although the schema does not
+                say so, each with its unit: ``{"SendingTimeEpoch": "ns"}``, or s, ms, us.
+            text_encoding: ``utf-8``, ``iso-8859-1`` or ``bytes``: that of texts for which the
+                schema has none, or US-ASCII.
             error_column: see the class.
 
         Raises:
             SchemaError: the XML has mistakes.
             CodecError: the schema is not valid, or has no such template.
-            ConfigurationError: the file cannot be read.
+            ConfigurationError: the file cannot be read, or there is no such field.
         """
-        schema = load_schema(schema_file)
+        schema = with_options(load_schema(schema_file), timestamps, text_encoding)
         return cls.from_schema(
             schema, template, types=types, enums=enums, sets=sets, error_column=error_column
         )
@@ -303,7 +310,8 @@ def escaped_text(name: str, texts: int) -> str:
     """Return a sentence about texts of a column that had bytes that are not UTF-8."""
     return (
         f"{texts} values of {name} have bytes that are not characters of its encoding, each shown "
-        "as its number, such as \\xe9; characterEncoding=\"ISO-8859-1\" in the schema reads them"
+        "as its number, such as \\xe9; characterEncoding=\"ISO-8859-1\" in the schema reads them, "
+        "or the option text_encoding"
     )
 
 

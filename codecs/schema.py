@@ -143,6 +143,7 @@ class Member:
 
     Attributes:
         semantic_type: as of a field.
+        time_unit: as of a field.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Member:
     since_version: int
     type: Type
     semantic_type: str = ""
+    time_unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

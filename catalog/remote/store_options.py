@@ -112,6 +112,8 @@ def s3_settings(bucket: str, options: StorageOptions) -> tuple[dict[str, str], A
         provider = keys.copy
     elif "skip_signature" not in config and _profiles():
         provider = _read_profile(config)
+    elif "skip_signature" not in config and os.environ.get("AWS_ACCESS_KEY_ID"):
+        _read_place(config)
     is_known = any(map(os.environ.get, (*_PLACES, *_REGIONS)))
     if not is_known and not {"endpoint", "region"} & config.keys():
         config |= _region_of(bucket)
@@ -145,8 +147,34 @@ def _profiles() -> bool:
     """Return whether AWS has profiles here, and the environment no keys, which come first."""
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return False
+    return "AWS_PROFILE" in os.environ or _has_files()
+
+
+def _has_files() -> bool:
     files = (os.environ.get(name, default) for name, default in _PROFILES.items())
-    return "AWS_PROFILE" in os.environ or any(Path(each).expanduser().exists() for each in files)
+    return any(Path(each).expanduser().exists() for each in files)
+
+
+def _read_place(config: dict[str, str]) -> None:
+    """Add server and region of the profile to the options, for keys of the environment.
+
+    As AWS's own tools do; without boto3 only the environment has them.
+    """
+    is_known = "endpoint" in config or any(map(os.environ.get, _PLACES))
+    if is_known or not _has_files() or find_spec("boto3") is None:
+        return
+    import boto3
+
+    session = boto3.Session()
+    _add_endpoint(config, session)
+    if session.region_name and not any(map(os.environ.get, _REGIONS)):
+        config.setdefault("region", session.region_name)
+
+
+def _add_endpoint(config: dict[str, str], session: Any) -> None:
+    endpoint = session.client("s3").meta.endpoint_url
+    if ".amazonaws.com" not in endpoint:
+        config.setdefault("endpoint", endpoint)
 
 
 def _read_profile(config: dict[str, str]) -> Any:
@@ -161,9 +189,7 @@ def _read_profile(config: dict[str, str]) -> Any:
             "AWS_PROFILE: the package boto3 reads profiles: `pip install boto3`", "AWS_PROFILE"
         ) from error
     session = boto3.Session()
-    endpoint = session.client("s3").meta.endpoint_url
-    if ".amazonaws.com" not in endpoint:
-        config.setdefault("endpoint", endpoint)
+    _add_endpoint(config, session)
     if session.get_credentials() is None:
         return None
     # boto3 renews credentials at the latest ten minutes before they expire.

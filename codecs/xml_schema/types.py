@@ -373,8 +373,14 @@ class Types:
         offset = end if declared.offset is None else declared.offset
         if offset < end:
             raise MistakeError(f"offset {offset}: the preceding members end at {end}")
-        semantic_type = declared.semantic_type or ""
-        member = Member(name, offset, declared.since_version, declared.type, semantic_type)
+        member = Member(
+            name,
+            offset,
+            declared.since_version,
+            declared.type,
+            declared.semantic_type or "",
+            declared.time_unit or "",
+        )
         return member, declared
 
 

@@ -185,6 +185,8 @@ class Recording(StoredRecording):
         types: Types = "semantic",
         enums: EnumColumns = "name",
         sets: SetColumns = "struct",
+        timestamps: Mapping[str, str] | None = None,
+        text_encoding: str | None = None,
         payload: str | None = None,
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
@@ -219,6 +221,10 @@ class Recording(StoredRecording):
                 that they are in the payload ("wire").
             enums: columns of enums are names ("name") or numbers ("number").
             sets: columns of sets are structs of booleans ("struct") or numbers ("number").
+            timestamps: names of integer fields that are timestamps although the schema does not
+                say so, each with its unit: ``{"SendingTimeEpoch": "ns"}``, or s, ms, us.
+            text_encoding: ``utf-8``, ``iso-8859-1`` or ``bytes``: that of texts for which the
+                schema has none, or US-ASCII.
             payload: "raft-journal" for the columns of a raft journal's records, instead of a schema
                 (`aerotape.replay.offline.columns.raft`).
             batch_rows: maximum number of messages in a batch.
@@ -251,6 +257,8 @@ class Recording(StoredRecording):
             types=types,
             enums=enums,
             sets=sets,
+            timestamps=timestamps,
+            text_encoding=text_encoding,
             payload=payload,
         )
         return read_batches(self, selection, batch_rows=batch_rows, batch_bytes=batch_bytes)

@@ -9,6 +9,9 @@ is if the newest messages are longer than the largest window.
 
 So of N messages about their bytes are read, up to four times, and 64 KiB at least; of more than
 `_MAX_WINDOW` bytes whole terms. With an end other than that of the recording its term is scanned.
+
+If a term is damaged, messages after the damage count, which frame after frame leads to the end, and
+those before it. The scan that returns the messages reports damage among them.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.descriptor import segment_base_position
 from aerotape.catalog.segment.term_search import terms_from_last
+from aerotape.errors import SegmentError
 from aerotape.frame_header import (
     BEGIN_FLAG,
     END_FLAG,
@@ -52,7 +56,6 @@ def newest_part(recording: StoredRecording, part: RecordingRange, count: int) ->
         count: number of messages.
 
     Raises:
-        SegmentError: a segment file is missing, too short or damaged.
         StorageError: a segment file cannot be read.
     """
     if count == 0:
@@ -64,20 +67,51 @@ def newest_part(recording: StoredRecording, part: RecordingRange, count: int) ->
         wanted = count - len(found)
         begins = _from_windows(recording, part, since, upto, wanted) if at_end else None
         if begins is None:
-            begins = _from_scan(part.part(since, upto), wanted)
+            begins, is_whole = _from_scan(part.part(since, upto), wanted)
+            if not is_whole and at_end:
+                begins += _after_damage(recording, part, since, upto, wanted)
         found.extend(reversed(begins))
         if len(found) >= count:
             return replace(part, from_position=found[count - 1], from_boundary=True)
     return part
 
 
-def _from_scan(part: RecordingRange, count: int) -> list[int]:
-    """Return the positions of the last messages of a part (SegmentError)."""
+def _from_scan(part: RecordingRange, count: int) -> tuple[list[int], bool]:
+    """Return the positions of the last messages of a part, and whether these are its end.
+
+    Else they are the last before its first damage.
+    """
     begins: deque[int] = deque(maxlen=count)
     scan = part.scan(batch_bytes=1 << 20)
-    while (batch := scan.next_messages()) is not None:
-        begins.extend(position for position, *_ in batch)
-    return list(begins)
+    try:
+        while (batch := scan.next_messages()) is not None:
+            begins.extend(position for position, *_ in batch)
+    except SegmentError:
+        return list(begins), False
+    return list(begins), True
+
+
+def _after_damage(
+    recording: StoredRecording, part: RecordingRange, since: int, upto: int, count: int
+) -> list[int]:
+    """Return the positions of the last messages after the last damage of a term, ascending.
+
+    At least `count` if so many are found in a window.
+    """
+    bound = max(since & -part.term_length, part.start_position)
+    begins: list[int] = []
+    window = _FIRST_WINDOW
+    while window <= _MAX_WINDOW and len(begins) < count and not upto % FRAME_ALIGNMENT:
+        low = max(bound, upto - window)
+        if (data := _read(recording, part, low, upto)) is None:
+            break
+        chain, _ = _leading(part, data, low, upto)
+        begins = [begin for begin in _message_begins(chain) if begin >= since]
+        is_outside = bool(chain) and chain[0][0] >= low + part.max_frame_length
+        if low == bound or is_outside:
+            break
+        window *= _GROWTH
+    return begins
 
 
 def _from_windows(
@@ -118,13 +152,36 @@ def _frames(
 
     Those that begin within one frame's length after `low` are left out, unless it is a boundary.
     """
+    data = _read(recording, part, low, upto)
+    if data is None:
+        return None
+    chain, is_alone = _leading(part, data, low, upto)
+    begin = chain[0][0] if chain else upto
+    if (is_boundary and begin != low) or not is_alone:
+        return None
+    certain = low if is_boundary else low + part.max_frame_length
+    return [frame for frame in chain if frame[0] >= certain]
+
+
+def _read(
+    recording: StoredRecording, part: RecordingRange, low: int, upto: int
+) -> bytes | None:
+    """Return the bytes between two positions of a term; None if they are missing."""
     base = segment_base_position(part.start_position, low, part.term_length, part.segment_length)
     try:
         data = recording.read_segment(base, low - base, upto - low)
     except FileNotFoundError:
         return None  # the scan reports it
-    if len(data) < upto - low:
-        return None
+    return data if len(data) == upto - low else None
+
+
+def _leading(
+    part: RecordingRange, data: bytes, low: int, upto: int
+) -> tuple[list[tuple[int, FrameHeader]], bool]:
+    """Return the frames that lead, each to the next one, to the end, from the first one on.
+
+    Also whether no other header leads to one of them.
+    """
     headers = dict(_headers(part, data, low, upto))
     # Positions of frames from which others lead to the end.
     leading = {upto}
@@ -133,16 +190,11 @@ def _frames(
             leading.add(position)
     leading.discard(upto)
     position = min(leading, default=upto)
-    if is_boundary and position != low:
-        return None
     chain = []
     while position < upto:
         chain.append((position, headers[position]))
         position += align_frame(headers[position].frame_length)
-    if len(chain) < len(leading):
-        return None
-    certain = low if is_boundary else low + part.max_frame_length
-    return [frame for frame in chain if frame[0] >= certain]
+    return chain, len(chain) == len(leading)
 
 
 def _headers(

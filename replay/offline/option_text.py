@@ -56,6 +56,17 @@ def names(text: str, name: str = "") -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def pairs(text: str, name: str) -> dict[str, str]:
+    """Parse pairs NAME=VALUE separated by commas; each name once."""
+    found = {}
+    for part in names(text):
+        key, equals, value = (each.strip() for each in part.partition("="))
+        if not key or not equals or not value or key in found:
+            raise ConfigurationError(f"{name}: {text!r}: expected NAME=VALUE,…", name)
+        found[key] = value
+    return found
+
+
 def recording_ids(text: str, name: str) -> tuple[int, ...]:
     """Parse recording ids separated by commas; ascending, each once."""
     ids = sorted({integer(part, name) for part in names(text)})

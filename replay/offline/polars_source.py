@@ -70,6 +70,8 @@ def scan_polars(
     types: Types = "semantic",
     enums: EnumColumns = "name",
     sets: SetColumns = "struct",
+    timestamps: Mapping[str, str] | None = None,
+    text_encoding: str | None = None,
     payload: str | None = None,
     storage: Mapping[str, str] | None = None,
     scope_ids: Collection[int] | None = None,
@@ -109,6 +111,8 @@ def scan_polars(
         types: see `from_position`.
         enums: see `from_position`.
         sets: see `from_position`.
+        timestamps: see `from_position`.
+        text_encoding: see `from_position`.
         payload: "raft-journal" for the columns of a raft journal's records.
         storage: options of remote storage.
         scope_ids: read the recordings of these scopes, all scopes if empty, with the further
@@ -150,6 +154,8 @@ def scan_polars(
         types=types,
         enums=enums,
         sets=sets,
+        timestamps=timestamps,
+        text_encoding=text_encoding,
         payload=payload,
     )
     payloads = typed_columns(selection, options)

@@ -150,8 +150,7 @@ def recording_range(
 
     Raises:
         CodecError: to seek, and a message is not a record of a raft journal.
-        SegmentError: to find the newest messages or a record, a segment file is missing, too short
-            or damaged.
+        SegmentError: to find a record, a segment file is missing, too short or damaged.
     """
     return counted(recording, bounded_range(recording, selection, stacklevel=4), selection)
 

@@ -44,8 +44,11 @@ Spell = Callable[[str], str]
 
 _OF_SCHEMAS: Final = {
     "template": None, "others": "drop", "types": "semantic", "enums": "name", "sets": "struct",
+    "timestamps": None, "text_encoding": None,
 }  # fmt: skip
-_OF_READING_A_SCHEMA: Final = ("template", "types", "enums", "sets")
+_OF_READING_A_SCHEMA: Final = (
+    "template", "types", "enums", "sets", "timestamps", "text_encoding",
+)  # fmt: skip
 _CHECKSUMS: Final = get_args(ChecksumName)
 _NOT_NEGATIVE: Final = ("from_position", "to_position", "from_index", "from_asqn", "last", "first")
 # A selection is created for each read of a small recording, too.
@@ -109,6 +112,9 @@ class Selection:
         types: types of columns of decimals, timestamps and dates.
         enums: columns of enums are names or numbers.
         sets: columns of sets are structs or numbers.
+        timestamps: names of fields that are timestamps although the schema does not say so, each
+            with its unit (`aerotape.codecs.schema_options`).
+        text_encoding: of texts for which the schema has none, or US-ASCII.
         payload: "raft-journal" for the columns of its records, instead of a schema.
         checksum: the checksum by which frames are verified.
         mode: treatment of messages with a frame that fails it, and of payloads that do not match
@@ -138,6 +144,8 @@ class Selection:
     types: Types = "semantic"
     enums: EnumColumns = "name"
     sets: SetColumns = "struct"
+    timestamps: Mapping[str, str] | None = None
+    text_encoding: str | None = None
     payload: str | None = None
     checksum: ChecksumName = "none"
     mode: Mode = "FAILFAST"
@@ -396,6 +404,16 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "enums": Option.one_of(("name", "number"), "values of enums: name (the default) or number"),
     "sets": Option.one_of(
         ("struct", "number"), "values of sets: struct of booleans (the default) or number"
+    ),
+    "timestamps": Option(
+        option_text.pairs,
+        "FIELD=UNIT[,...]",
+        "these integer fields are times since 1970 in s, ms, us or ns, although the schema does "
+        "not say so",
+    ),
+    "text_encoding": Option.one_of(
+        ("utf-8", "iso-8859-1", "bytes"),
+        "of texts for which the schema has no encoding or US-ASCII (default: utf-8)",
     ),
     "payload": Option.one_of(("raft-journal",), "decode records of a raft journal"),
     "checksum": Option.one_of(

@@ -371,3 +371,35 @@ def test_exponents_in_other_fields(tmp_path: Path) -> None:
         PayloadSchema.from_file(tmp_path / "others.xml", "Trades"),
     ):
         assert json_rows(other.decode_payloads(payloads)) == rows
+
+
+MEMBERS = schema_text(
+    'package="parts" id="4" version="0"',
+    types="""\
+    <type name="Stamp" primitiveType="int64" timeUnit="millisecond"/>
+    <composite name="Times">
+      <type name="sent" primitiveType="uint64" semanticType="UTCTimestamp" timeUnit="second"/>
+      <type name="received" primitiveType="int64" timeUnit="microsecond"/>
+      <ref name="stored" type="Stamp"/>
+      <type name="until" primitiveType="uint64" semanticType="UTCTimestamp"/>
+    </composite>""",
+    messages="""\
+  <sbe:message name="Timed" id="1"><field name="times" id="1" type="Times"/></sbe:message>""",
+)
+
+
+def test_units_of_members(tmp_path: Path) -> None:
+    """The timeUnit of a member, or of the type that it refers to, as that of a field."""
+    (tmp_path / "parts.xml").write_text(MEMBERS)
+    schema = load_schema(tmp_path / "parts.xml")
+    wire = {"sent": NS // 10**9, "received": NS // 1000, "stored": NS // 10**6, "until": NS}
+    encoder = PayloadEncoder(schema, "Timed")
+    payloads = pa.array([encoder.encode({"times": wire})], pa.binary())
+    [row] = json_rows(PayloadSchema.from_schema(schema, "Timed").decode_payloads(payloads))
+    assert row["times"] == {
+        "sent": "2023-11-14T22:13:20.000000Z",
+        "received": "2023-11-14T22:13:20.123456Z",
+        "stored": "2023-11-14T22:13:20.123000Z",
+        "until": "2023-11-14T22:13:20.123456789Z",
+    }
+    assert encoder.encode(row) == payloads[0].as_py()

@@ -77,10 +77,12 @@ def test_invalid_and_ambiguous_times_are_refused(text: str, complaint: str) -> N
     ],
 )  # fmt: skip
 def test_times_relative_to_now(text: str, ago_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before now; a number of seconds without a sign is one since 1970."""
+    """Before now; few seconds without a sign are refused, as they would be those of 1970."""
     monkeypatch.setattr("time.time_ns", lambda: NINE_THIRTY_NS)
     assert parse_time(text) == NINE_THIRTY_NS - int(ago_s * 10**9)
-    assert parse_time("90s") == 90 * 10**9
+    with pytest.raises(ConfigurationError, match="-90s"):
+        parse_time("90s")
+    assert parse_time("123456789s") == 123456789 * 10**9
 
 
 def test_python_times_have_a_zone_or_are_nanoseconds() -> None:

@@ -30,12 +30,14 @@ TEXTS: Final = {
     "types": "wire",
     "enums": "number",
     "sets": "number",
+    "timestamps": "orderId=s",
+    "text_encoding": "bytes",
     "payload": "raft-journal",
     "checksum": "crc-32c",
     "mode": "permissive",
 }
 _REQUIRE: Final = {"mode": ("checksum",)} | dict.fromkeys(
-    ("template", "others", "types", "enums", "sets"), ("schema",)
+    ("template", "others", "types", "enums", "sets", "timestamps", "text_encoding"), ("schema",)
 )
 
 

@@ -14,16 +14,34 @@ POSITIONS: Final = ("from_position", "to_position")
 TIMES: Final = ("from_time", "to_time")
 SEEKING: Final = ("from_index", "from_asqn")
 COUNTS: Final = ("last", "first")
-OF_SCHEMAS: Final = ("schema", "template", "types", "enums", "sets")
+OF_SCHEMAS: Final = (
+    "schema", "template", "types", "enums", "sets", "timestamps", "text_encoding",
+)  # fmt: skip
 OF_MESSAGES: Final = (*POSITIONS, *TIMES, *SEEKING, *COUNTS, "checksum")
 """Those by which messages of a recording are selected."""
 
 _ALSO: Final = {"from_time": ("--since",)}
+_COMMANDS: Final = {
+    **dict.fromkeys(("recording_ids", "scope_ids", "channel", "alias", "stream_id"), "parquet"),
+    **dict.fromkeys(("session_id", "live"), "parquet"),
+    **dict.fromkeys((*OF_MESSAGES, *OF_SCHEMAS), "cat"),
+    **dict.fromkeys(("others", "payload", "mode"), "sql"),
+    "columns": "",
+}
+"""A command for each option of reading; empty if none has it."""
 
 
 def flag(name: str) -> str:
     """Return the option of commands for an option of reading: ``--from-time`` of ``from_time``."""
     return f"--{name.replace('_', '-')}"
+
+
+def command_with(option: str) -> str | None:
+    """Return a command that has an option of reading, "" if none has; None for another option."""
+    for name, command in _COMMANDS.items():
+        if option in (flag(name), *_ALSO.get(name, ())):
+            return command
+    return None
 
 
 def add_selection_options(

@@ -200,6 +200,7 @@ def run(args: argparse.Namespace, open_table: Callable[[StorageOptions], Table])
             )
     _note_partition_bytes(report.term_length, options, args)
     _print(report, args)
+    _note_nothing(report.recordings, args)
     for recording in report.recordings:
         _print_problems(recording)
     is_whole = not any(each.error is not None or each.warnings for each in report.recordings)
@@ -278,11 +279,17 @@ def _dry_run(options: JobOptions, table: Table, args: argparse.Namespace) -> int
         for plan in plans
     ]
     _print_rows(list(map(as_row, rows)), "action", args)
+    _note_nothing(rows, args)
     for plan in plans:
         for warning in plan.warnings:
             note(f"warning: recording {key_name(plan.key)}: {warning}")
     is_whole = not any(plan.action is Action.REFUSE or plan.warnings for plan in plans)
     return EXIT_OK if is_whole else EXIT_DATA_SUSPECT
+
+
+def _note_nothing(selected: Sequence[object], args: argparse.Namespace) -> None:
+    if not selected:
+        note(f"no recording of {args.archive_dir} is selected")
 
 
 def _note_partition_bytes(term_length: int, options: JobOptions, args: argparse.Namespace) -> None:

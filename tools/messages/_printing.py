@@ -201,6 +201,8 @@ def payload_schema(selection: Selection) -> PayloadSchema | None:
         types=selection.types,
         enums=selection.enums,
         sets=selection.sets,
+        timestamps=selection.timestamps,
+        text_encoding=selection.text_encoding,
     )
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from aerotape.catalog.location import parse_location
 from aerotape.errors import SegmentError
 from aerotape.tools._cli.arguments import add_recording_id, count
-from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.output import note
 from aerotape.tools._cli.selecting import (
     OF_MESSAGES,
@@ -31,7 +31,7 @@ from aerotape.tools._cli.selecting import (
     add_selection_options,
     selected,
 )
-from aerotape.tools._cli.times import note_time_index
+from aerotape.tools._cli.times import note_time_index, time_text
 from aerotape.tools.messages._printing import MessageRow, Printer, add_printing_options, flush
 
 if TYPE_CHECKING:
@@ -71,13 +71,14 @@ def run(args: argparse.Namespace) -> int:
     """Print the messages; damage ends the output."""
     selection = selected(args, (*OF_MESSAGES, *OF_SCHEMAS))
     printer = Printer(args, selection)
-    printed = 0
+    read = printed = 0
     messages = _messages(args, selection)
     try:
         while args.limit is None or printed < args.limit:
             message = next(messages, None)
             if message is None:
                 break
+            read += 1
             printed += printer.print(message)
     except SegmentError as error:
         sys.stdout.flush()
@@ -85,7 +86,27 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_DATA_SUSPECT
     finally:
         printer.report()
+    if not printed and 0 not in (selection.last, selection.first, args.limit):
+        _note_nothing(args, read, printer.exit_code)
     return printer.exit_code
+
+
+def _note_nothing(args: argparse.Namespace, read: int, exit_code: int) -> None:
+    """Note on standard error why nothing was printed, unless each message was reported."""
+    from aerotape.replay.offline.directory import open_directory
+
+    if read and exit_code == EXIT_OK:
+        what = "a message of the schema" if args.template is None else f"a {args.template}"
+        note(f"nothing was printed: none of {read:,} messages is {what}")
+    elif not read:
+        recording = open_directory(args.archive_dir).recording(args.recording_id)
+        of = recording.descriptor
+        until = "" if of.is_active else f" to {time_text(of.stop_timestamp_ms)}"
+        note(
+            f"nothing was printed: no message of recording {args.recording_id} is selected; it has "
+            f"positions {recording.start_position} to {recording.recorded_position}, recorded "
+            f"from {time_text(of.start_timestamp_ms)}{until}"
+        )
 
 
 def _messages(args: argparse.Namespace, selection: Selection) -> Iterator[Message]:

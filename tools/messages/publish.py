@@ -28,6 +28,7 @@ from aerotape.tools._cli.arguments import add_stream, count, duration_ns, option
 from aerotape.tools._cli.connection import add_driver_option, driver_directory
 from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_OK
 from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.selecting import add_selection_options, flag
 
 if TYPE_CHECKING:
     from aerotape.aeron import ExclusivePublication, Publication
@@ -38,6 +39,7 @@ Parse: TypeAlias = Callable[[bytes], bytes]
 _SHOWN: Final = 100
 _LENGTH_BYTES: Final = 4
 _LEAST_RATE: Final = 1e-6
+_OF_ENCODING: Final = ("timestamps", "text_encoding")
 # Delays up to this are made up for, because short waits take longer than they should.
 _CATCH_UP_NS: Final = 10_000_000
 
@@ -90,6 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=option(option_text.template, "--template"),
         help="for --schema: name or id of the message to encode",
     )
+    add_selection_options(parser, _OF_ENCODING)
     parser.add_argument(
         "--count", metavar="N", type=count, default=1, help="send the arguments N times"
     )
@@ -260,6 +263,9 @@ def _parser(args: argparse.Namespace) -> Parse:
     if (args.schema is None) != (args.template is None):
         raise ConfigurationError("--schema and --template are used together: give both", "--schema")
     if args.schema is None:
+        for name in _OF_ENCODING:
+            if getattr(args, name) is not None:
+                raise ConfigurationError(f"{flag(name)} requires --schema", flag(name))
         return {"json": _json, "hex": _hexadecimal}.get(args.format, lambda text: text)
     if args.format not in (None, "json"):
         raise ConfigurationError(
@@ -267,8 +273,10 @@ def _parser(args: argparse.Namespace) -> Parse:
         )
     from aerotape.codecs.payload_encoder import PayloadEncoder
     from aerotape.codecs.schema_files import load_schema
+    from aerotape.codecs.schema_options import with_options
 
-    encoder = PayloadEncoder(load_schema(args.schema), args.template)
+    schema = with_options(load_schema(args.schema), args.timestamps, args.text_encoding)
+    encoder = PayloadEncoder(schema, args.template)
 
     def encode(text: bytes) -> bytes:
         import json

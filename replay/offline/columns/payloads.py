@@ -25,6 +25,7 @@ from aerotape.codecs.payloads import (
     escaped_text,
 )
 from aerotape.codecs.schema_files import load_schema
+from aerotape.codecs.schema_options import with_options
 from aerotape.errors import CodecError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class PayloadColumns:
         """Build the columns from a schema.
 
         Args:
-            selection: its template, others, types, enums and sets. Without a template every
+            selection: its options of payloads. Without a template every
                 message of the schema is a struct column, and the column `template` has its name.
             schema: path or URL of the file, XML or `.sbeir`; or a schema that was read already.
             target: whose types the columns have, of a schema that was not read already.
@@ -111,7 +112,11 @@ class PayloadColumns:
         """
         if not isinstance(schema, PayloadSchema):
             columns = PayloadSchema.from_schema(
-                load_schema(schema, storage=storage),
+                with_options(
+                    load_schema(schema, storage=storage),
+                    selection.timestamps,
+                    selection.text_encoding,
+                ),
                 selection.template,
                 types=selection.types,
                 enums=selection.enums,

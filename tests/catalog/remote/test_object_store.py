@@ -222,6 +222,21 @@ def test_a_profile_of_aws(store: ObjectStore, url: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("profile")
+def test_keys_of_the_environment_and_the_server_of_a_profile(
+    store: ObjectStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for AWS's own tools; a server that the environment names comes first."""
+    monkeypatch.setenv("AWS_PROFILE", "tapes")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", store.access_key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", store.secret_key)
+    with store.strict():
+        assert count_messages(url, {}) == 5
+    assert delta_options(BUCKET, NO_OPTIONS)["endpoint"] == store.endpoint
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    assert "endpoint" not in delta_options(BUCKET, NO_OPTIONS)
+
+
+@pytest.mark.usefixtures("profile")
 def test_delta_rs_reads_profiles_for_any_server(
     store: ObjectStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,7 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     calls: list[int] = []
     real = newest._from_scan
 
-    def scan(part: Any, count: int) -> list[int]:
+    def scan(part: Any, count: int) -> tuple[list[int], bool]:
         calls.append(part.from_position)
         return real(part, count)
 
@@ -123,20 +123,64 @@ def test_an_imitation_where_a_window_begins_is_left_out(
     check(recording)
 
 
-@pytest.mark.usefixtures("small_windows")
-def test_damage_is_reported_if_it_is_among_them(archive_dir: Path) -> None:
-    """If it is not within the windows that are read, the messages after it are returned."""
-    builder = fill(SegmentBuilder(), 100)
+def damage(builder: SegmentBuilder, archive_dir: Path, number: int) -> Recording:
+    """Destroy the header of a message; return the recording."""
     add_recording(archive_dir, builder)
-    at = builder.messages[80].position
+    at = builder.messages[number].position
     path = builder.segment_path(archive_dir, at)
     data = bytearray(path.read_bytes())
     data[at % builder.segment_length : at % builder.segment_length + 4] = b"\xff\xff\xff\x7f"
     path.write_bytes(data)
-    recording = open_directory(archive_dir).recording(0)
-    assert positions(recording, last=3) == [each.position for each in builder.messages[-3:]]
+    return open_directory(archive_dir).recording(0)
+
+
+def until_damage(recording: Recording, **options: Any) -> list[int]:
+    """The positions of the messages that are returned before damage is reported."""
+    found = []
     with pytest.raises(SegmentError):
-        positions(recording, last=50)
+        for message in recording.messages(**options):
+            found.append(message.position)
+    return found
+
+
+@pytest.mark.parametrize("count", [100, 1000])
+def test_damage_among_the_newest(archive_dir: Path, count: int) -> None:
+    """Messages after it are returned if they are enough. Else those before it, as many as there
+    would be with those after it, and then it is reported: in a term that is read as a whole, too.
+    """
+    builder = SegmentBuilder()
+    for number in range(count):
+        builder.message(bytes(number % 200))
+    every = [each.position for each in builder.messages]
+    recording = damage(builder, archive_dir, count - 10)
+    for last in (1, 8, 9):
+        assert positions(recording, last=last) == every[-last:]
+        assert recording.to_arrow(last=last).num_rows == last
+    assert until_damage(recording, last=10) == every[-11:-10]
+    assert until_damage(recording, last=50) == every[-51:-10]
+    assert until_damage(recording, last=2 * count) == every[:-10]
+    assert until_damage(recording, last=5, to_position=every[-3]) == every[-15:-10]
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_damage_before_the_newest(archive_dir: Path) -> None:
+    """If it is not within the windows that are read, it is not noticed."""
+    builder = fill(SegmentBuilder(), 100)
+    recording = damage(builder, archive_dir, 80)
+    every = [each.position for each in builder.messages]
+    assert positions(recording, last=3) == every[-3:]
+    assert until_damage(recording, last=50)[-1] == every[79]
+
+
+def test_the_last_file_is_missing(archive_dir: Path) -> None:
+    """The newest messages of the files before it are returned, and then it is reported."""
+    builder = fill(SegmentBuilder(), 100)
+    add_recording(archive_dir, builder)
+    last = builder.segment_path(archive_dir, builder.messages[-1].position)
+    last.unlink()
+    before = builder.segment_base(builder.messages[-1].position)
+    every = [each.position for each in builder.messages if each.position < before]
+    assert until_damage(open_directory(archive_dir).recording(0), last=5) == every[-5:]
 
 
 def test_of_100_gigabytes_less_than_a_megabyte_is_read(

@@ -285,6 +285,9 @@ def test_a_dry_run_reports_what_a_job_would_do(archive_dir: Path, tmp_path: Path
         (0, "convert"), (1, "convert"), (2, "up to date"),
     ]  # fmt: skip
     assert rows[1]["ranges"] == [f"98304-{98_304 + rows[1]['recording_bytes']}"]
+    none = command(archive_dir, tmp_path / "out", "--dry-run", "--json", "--alias", "none")
+    assert (none.returncode, json.loads(none.stdout)) == (0, [])
+    assert none.stderr == f"no recording of {archive_dir} is selected\n"
     assert not (tmp_path / "out").exists()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import timed_directory
+from support.builders import orders, timed_directory
 from support.builders.built_archive import add_recording
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.daemon.command_line import CommandLine, aerotape
@@ -125,6 +125,30 @@ def test_times(tmp_path: Path) -> None:
         assert printed("--since", relative) == []
     done = aerotape("cat", tmp_path / "a", 0, "--since", "soon", expect=2)
     assert "'soon' is not a valid time" in done.err
+
+
+def test_nothing_is_selected(tmp_path: Path) -> None:
+    """It is said, with what there would be; the exit code is 0. What was asked for is not said."""
+    (tmp_path / "archive").mkdir()
+    builder = SegmentBuilder()
+    for _ in range(10):
+        builder.message(orders.foreign())
+    add_recording(tmp_path / "archive", builder)
+    (tmp_path / "orders.xml").write_text(orders.SCHEMA)
+
+    def said(*options: object) -> str:
+        done = aerotape("cat", tmp_path / "archive", 0, *options)
+        assert not done.out
+        return done.err
+
+    for options in (("--since", "2090-01-01T00:00Z"), ("--from-position", 1 << 40, "--last", 5)):
+        assert "no message of recording 0 is selected; it has positions 0 to " in said(*options)
+    assert "recorded from 2023-11-14 22:13:20Z to 2023-11-14 22:13:21Z" in said("--to-position", 0)
+    schema = ("--schema", tmp_path / "orders.xml")
+    assert "none of 10 messages is a message of the schema" in said(*schema)
+    assert "none of 3 messages is a Cancel" in said(*schema, "--template", "Cancel", "--last", 3)
+    assert not said("--last", 0)
+    assert not said("--limit", 0)
 
 
 def test_damage_ends_the_output_with_code_3(tmp_path: Path) -> None:

@@ -90,6 +90,33 @@ def test_the_newest_before_a_position(stopped: Path) -> None:
         assert payloads(last=50, **nothing) == []
 
 
+def test_the_newest_is_long(tmp_path: Path) -> None:
+    """Longer than what is read of several messages, with padding after it: it is shown."""
+    builder = SegmentBuilder(term_length=1 << 27, segment_length=1 << 27, mtu_length=65_504)
+    for length in (10, 9 << 20):
+        builder.message(bytes(length))
+    end = builder.position
+    builder.pad_term()
+    built_archive.add_recording(tmp_path, builder)
+    reading = Reading(ObservedArchive(tmp_path))
+    for to_position in (None, end):
+        selection = Selection(last=50, to_position=to_position)
+        rows = reading.messages(reading.opened(0), selection, 50, "hex", max_payload=4)
+        assert [each["length"] for each in rows][-1] == 9 << 20
+
+
+def test_the_newest_after_damage(stopped: Path) -> None:
+    """They are read without what precedes them."""
+    reading = Reading(ObservedArchive(stopped))
+    found = reading.opened(0)
+    damaged = stopped / "0-0.rec"
+    data = bytearray(damaged.read_bytes())
+    data[6400:6404] = b"\xff\xff\xff\x7f"  # message 100
+    damaged.write_bytes(data)
+    rows = reading.messages(found, Selection(last=19), 1_000, "text")
+    assert [each["payload"] for each in rows] == numbers(101, 120)
+
+
 def test_the_newest_over_rest(stopped: Path, own: CommandLine) -> None:
     with WebService(own, stopped) as web:
         path = "/api/v1/recordings/0/messages"

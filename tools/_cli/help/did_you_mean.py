@@ -7,6 +7,8 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator
 
+from aerotape.tools._cli.selecting import command_with
+
 _UNRECOGNIZED = "unrecognized arguments: "
 _CHOICE = re.compile(r"invalid choice: '(.+?)' \(choose from (.+)\)")
 
@@ -28,7 +30,10 @@ def hint_for(message: str, parser: argparse.ArgumentParser) -> str:
     """Return the hint for an error of argparse about an option or a choice."""
     unknown = message.removeprefix(_UNRECOGNIZED)
     if unknown != message:
-        names = (word.partition("=")[0] for word in unknown.split() if word.startswith("--"))
+        names = [word.partition("=")[0] for word in unknown.split() if word.startswith("--")]
+        for name in names:
+            if (command := command_with(name)) is not None:
+                return f": it is an option of `aerotape {command}`" if command else ""
         known = list(_options(parser))
         return next((text for name in names if (text := hint(name, known))), "")
     if found := _CHOICE.search(message):

@@ -21,11 +21,10 @@ from aerotape.clock import epoch_ms
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError, SegmentError
 from aerotape.formatting import utf8_text
-from aerotape.frame_header import ChecksumName
 from aerotape.message import Message
 from aerotape.protocol import NULL_POSITION
 from aerotape.replay.offline.directory import Recording, directory_at
-from aerotape.replay.offline.reader import bounded_range, counted
+from aerotape.replay.offline.reader import bounded_range, counted, messages_of
 from aerotape.replay.offline.selection import Selection
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
@@ -36,6 +35,7 @@ MAX_PAYLOAD: Final = 1 << 16
 MAX_BINS: Final = 2_000
 _MAX_BYTES: Final = 8 << 20
 _WINDOW: Final = 256 << 10
+_BATCH_ROWS: Final = 1_000
 _MIN_BIN_NS: Final = 1_000_000_000
 _MAX_SCANNED: Final = 64 << 20
 _MAX_FOUND: Final = 1 << 20
@@ -206,7 +206,7 @@ class Reading:
         *,
         max_payload: int = MAX_PAYLOAD,
     ) -> Iterator[dict[str, Any]]:
-        """Iterate over messages; at most 8 MiB are read.
+        """Iterate over messages; at most 8 MiB are read, or one message.
 
         With a schema, `fields` are those of the payload, null if it is of another schema or too
         long.
@@ -229,9 +229,13 @@ class Reading:
         if selection.last is None:
             end = min(begin + _MAX_BYTES, end)
         else:
-            begin = max(begin, end - _MAX_BYTES)
+            newest = counted(found, part, dataclasses.replace(selection, last=1))
+            begin = max(begin, min(newest.from_position, end - _MAX_BYTES))
         part = counted(found, part.part(begin, end), selection)
-        for each in islice(_in_windows(found, *part.positions, selection.checksum), limit):
+        scan = part.scan(
+            checksum=selection.checksum, batch_rows=_BATCH_ROWS, batch_bytes=_WINDOW
+        )
+        for each in islice(messages_of(part, scan), limit):
             fields = None
             if schema is not None and len(each.payload) <= max_payload:
                 fields = self._fields(schema, each.payload)
@@ -366,14 +370,6 @@ def _row(
     shown, is_whole = _shown(message.payload, format, max_payload)
     row = {**as_row(message_row(message, shown)), "is_whole": is_whole}
     return row if schema is None else {**row, "fields": fields}
-
-
-def _in_windows(
-    recording: Recording, begin: int, end: int, checksum: ChecksumName
-) -> Iterator[Message]:
-    """Iterate over the messages that begin in a range; only a part of it is in memory."""
-    for at in range(begin, end, _WINDOW):
-        yield from recording.messages(at, min(at + _WINDOW, end), checksum)
 
 
 def listed(

@@ -29,6 +29,26 @@ def test_a_similar_name_is_proposed(arguments: list[str], proposed: str) -> None
     assert f"did you mean {proposed}?" in done.err.splitlines()[0]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["replay", "7", "--last", "5"], "cat"),
+        (["table", "DIR", "TABLE", "--last=5"], "cat"),
+        (["subscribe", "aeron:ipc", "1", "--since", "5m"], "cat"),
+        (["cat", "DIR", "7", "--alias", "x"], "parquet"),
+        (["cat", "DIR", "7", "--mode", "DROPMALFORMED"], "sql"),
+        (["sql", "DIR", "select 1", "--columns", "position"], ""),
+    ],
+    ids=" ".join,
+)
+def test_an_option_of_another_command(arguments: list[str], command: str) -> None:
+    """An option of reading that a command lacks: nothing similar, but where it is."""
+    done = aerotape(*arguments, expect=2)
+    option = next(each for each in arguments if each.startswith("--")).partition("=")[0]
+    where = f": it is an option of `aerotape {command}`" if command else ""
+    assert f"unrecognized arguments: {option}{where} (see" in done.err
+
+
 @pytest.mark.parametrize("arguments", [["qqqqq"], ["list", "--qqqqq"], ["completion", "qqqqq"]])
 def test_nothing_similar_is_not_proposed(arguments: list[str]) -> None:
     """A name that resembles none has an error without a proposal."""
