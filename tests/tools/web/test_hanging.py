@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
+from urllib.request import urlopen
 
 import pytest
 from support.builders.offline_directory import build
@@ -58,6 +59,10 @@ def test_storage_that_hangs(own: CommandLine, tmp_path: Path) -> None:
             time.sleep(0.2)
             assert timed(web, "/metrics")[1] < SOON_S
             assert {each.result().status for each in reading} == {503}
+        with urlopen(f"{web.url}live", timeout=60) as stream:
+            assert stream.readline() == b"event: problem\n"
+            assert b"the storage does not respond" in stream.readline()
+    assert "Traceback" not in web.errors
 
 
 def test_an_archive_that_hangs(tmp_path: Path, aeron_dir: Path) -> None:

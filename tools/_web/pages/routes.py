@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,6 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import StrictUndefined
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
@@ -59,6 +59,7 @@ _MESSAGES: Final = 50
 _SEGMENTS: Final = 200
 _LIVE_INTERVAL_S: Final = 1.0
 _MAX_LIVE: Final = 200
+_STREAM_THREADS: Final = 4
 
 
 _PARTS: Final = {
@@ -144,6 +145,8 @@ def router(
     """Return the routes."""
     routes = APIRouter(include_in_schema=False)
     page = pages.page
+    # Streams that wait for the storage keep no thread from other requests.
+    streams = ThreadPoolExecutor(_STREAM_THREADS, "streams")
 
     @routes.get("/")
     def overview(request: Request) -> Response:
@@ -167,10 +170,17 @@ def router(
 
     @routes.get("/live")
     async def live(request: Request) -> Response:
+        loop = asyncio.get_running_loop()
+
         async def events() -> AsyncIterator[str]:
             while not await request.is_disconnected() and await is_admitted(request):
-                snapshot = await run_in_threadpool(observed.snapshot)
-                yield f"data: {json.dumps(_live(snapshot))}\n\n"
+                try:
+                    snapshot = await loop.run_in_executor(
+                        streams, observed.snapshot, _LIVE_INTERVAL_S
+                    )
+                    yield f"data: {json.dumps(_live(snapshot))}\n\n"
+                except AerotapeError as error:
+                    yield f"event: problem\ndata: {json.dumps(str(error))}\n\n"
                 await asyncio.sleep(_LIVE_INTERVAL_S)
 
         return StreamingResponse(events(), media_type="text/event-stream")
