@@ -119,6 +119,8 @@ class Pages:
         context |= {"active": active, "parts": _PARTS, "directory": self._directory}
         context |= {"root": request.scope["root_path"], "problem": str(problem or "")}
         status = HTTPStatus.OK if problem is None else status_of(problem)
+        if status is HTTPStatus.CONFLICT:  # the archive's answer, such as that it has no ledgers
+            status = HTTPStatus.OK
         return self._templates.TemplateResponse(request, name, context, status)
 
     def problem(self, request: Request, status: HTTPStatus, detail: str) -> Response:
