@@ -510,6 +510,10 @@ class EntityError(AerotapeError):
         self.topic = topic
 
 
+class UnknownTopicError(EntityError):
+    """There is no such topic: no recording is one of its partitions."""
+
+
 class SequenceConflictError(EntityError):
     """An append expected another last sequence number than the journal has; it added nothing.
 

@@ -9,7 +9,7 @@ from typing import Final
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs.entity.segments import DEFAULT_SEGMENTS, head_segment
 from aerotape.entity.partition import Partition, partition_in
-from aerotape.errors import ConfigurationError, EntityError
+from aerotape.errors import ConfigurationError, EntityError, UnknownTopicError
 
 MAX_PARTITIONS: Final = DEFAULT_SEGMENTS
 
@@ -82,8 +82,8 @@ def topics_of(recordings: Iterable[RecordingDescriptor]) -> list[str]:
 def existing_recordings_of(
     topic: str, recordings: Iterable[RecordingDescriptor]
 ) -> dict[Partition, RecordingDescriptor]:
-    """As `recordings_of`, of a topic that has recordings (EntityError: it has none)."""
+    """As `recordings_of`, of a topic that has recordings (UnknownTopicError: it has none)."""
     found = recordings_of(topic, recordings)
     if not found:
-        raise EntityError(f"topic {topic} has no recording: check its name", topic)
+        raise UnknownTopicError(f"topic {topic} has no recording: check its name", topic)
     return found

@@ -1,7 +1,7 @@
 """Serve metrics, health and the state of an archive over HTTP.
 
-Stands beside an archive, ours or the Java archive, and reads its files; only ledgers, entities and
-changes take a control session. It runs on when the archive restarts. Without --users it binds to
+Stands beside an archive, ours or the Java archive, and reads its files; only ledgers and changes
+take a control session. It runs on when the archive restarts. Without --users it binds to
 this machine only.
 
     aerotape web /var/lib/aeron-archive --http 8080

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aerotape._native import Effect, Fold
 from aerotape.codecs.entity.actions import ActionHeader, Append
@@ -21,7 +21,6 @@ from aerotape.entity.records import EventRecord, SnapshotRecord
 from aerotape.errors import CodecError, EntityError, InvalidPositionError
 
 if TYPE_CHECKING:
-    from aerotape.entity.log.archive import LogArchive
     from aerotape.message import Message
     from aerotape.waiting import Task
 
@@ -30,6 +29,26 @@ DEFAULT_BUFFER_LENGTH: Final = 16 << 20
 _BATCH: Final = 64
 
 _Found = tuple[ActionHeader, int, bytes]
+
+
+class Records(Protocol):
+    """Records of a log, in batches."""
+
+    def next(self) -> Task[list[Message]]:
+        """Return the next records; none at the end."""
+
+    def close(self) -> None:
+        """End the reading. Idempotent."""
+
+
+class Logs(Protocol):
+    """The recordings that are logs, in an archive or its files."""
+
+    def start_position(self, recording_id: int, /) -> Task[int]:
+        """Return the start position of a recording, bytes."""
+
+    def records(self, recording_id: int, begin: int, end: int, /) -> Records:
+        """Return the records from one position to another, bytes."""
 
 
 class MovedToStoreError(EntityError):
@@ -64,7 +83,7 @@ class Tail:
 
     def __init__(
         self,
-        archive: LogArchive,
+        archive: Logs,
         partition: Partition,
         recording_id: int,
         selector: Selector,

@@ -38,7 +38,12 @@ def basic(user: str, secret: str) -> str:
 
 
 class WebService:
-    """A running service. Use as a context manager."""
+    """A running service. Use as a context manager.
+
+    Attributes:
+        url: of the service.
+        errors: what it has printed to standard error, once it has ended.
+    """
 
     def __init__(self, cli: CommandLine, directory: Path, *options: object) -> None:
         self.process = cli.start(
@@ -48,6 +53,7 @@ class WebService:
         line = self.process.stdout.readline()
         assert line, self.process.communicate()[1]
         self.url = json.loads(line)["url"]
+        self.errors = ""
 
     def get(self, path: str, method: str = "GET", **headers: str) -> Answer:
         """Make a request; `_` in the names of headers stands for `-`."""
@@ -88,4 +94,4 @@ class WebService:
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
-        self.process.communicate(timeout=30)
+        self.errors = self.process.communicate(timeout=30)[1]

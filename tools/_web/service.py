@@ -16,6 +16,7 @@ from aerotape import __version__
 from aerotape.codecs.payload_plan import Types
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.tools._web import monitoring
+from aerotape.tools._web.journals import Journals
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.pages import routes
 from aerotape.tools._web.proxies import Network
@@ -80,7 +81,7 @@ def create_app(
 
     Args:
         observed: the archive.
-        session: for what needs the archive itself: ledgers, entities and changes.
+        session: for what needs the archive itself: ledgers and changes.
         settings: of the service.
 
     Raises:
@@ -122,15 +123,18 @@ def create_app(
         path.stem: PayloadSchema.from_file(path, types=settings.types) for path in settings.schemas
     }
     reading = Reading(observed, schemas)
-    topics = Topics(observed)
+    topics, journals = Topics(observed), Journals(observed)
     app.include_router(recordings.router(observed, reading, changes))
     app.include_router(ledgers.router(session, changes))
-    app.include_router(entities.router(session, topics))
+    app.include_router(entities.router(journals, topics))
     retention = Retention(observed, changes, settings.retention)
     app.include_router(retentions.router(retention))
     app.include_router(trends.router(trend))
     app.include_router(sessions.router(observed))
-    app.include_router(routes.router(observed, reading, session, changes, retention, topics))
+    pages = routes.Pages(observed)
+    app.include_router(
+        routes.router(pages, observed, reading, session, changes, retention, topics, journals)
+    )
     app.mount("/static", routes.static_files())
-    problems.add_handlers(app)
+    problems.add_handlers(app, pages.problem)
     return app

@@ -16,8 +16,10 @@ from support.daemon.control_rig import await_true
 from support.web import WebService
 
 from aerotape.codecs.entity.actions import Event
-from aerotape.errors import ConfigurationError, EntityError
+from aerotape.errors import ConfigurationError, EntityError, StorageError
+from aerotape.tools._web import journals as journals_module
 from aerotape.tools._web import topics as module
+from aerotape.tools._web.journals import Journals
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.topics import Topics, parse_place
 
@@ -149,7 +151,9 @@ def test_rest(filled: Filled) -> None:
             keys += names(found["keys"])
         assert len(set(keys)) == COUNT + 1
         assert web.get(f"{API}/orders?tag=buy").json["keys"][0]["key"] == HOSTILE
-        assert web.get(f"{API}/none").status == 409
+        assert [web.get(f"{API}/none{key}").status for key in ("", "/a")] == [404, 404]
+        page = web.get("/entities/none/journal?key=a", Accept="text/html")
+        assert page.status == 404 and "topic none has no recording" in page.text
         assert web.get(f"{API}/orders?before=x").status == 400
         found = web.get(f"{API}/orders/{quote(HOSTILE, safe='')}?from=119").json
         assert [each["seq_nr"] for each in found["events"]] == [119, 120]
@@ -161,6 +165,34 @@ def test_rest(filled: Filled) -> None:
         large = web.get(f"{API}/trades/t").json
         assert (large["snapshot"]["payload"], large["snapshot"]["payload_bytes"]) == (None, SIZE)
         assert large["events"][0]["payload"] == (b"x" * SIZE).hex()
+
+
+def test_a_journal_is_read_without_the_archive(filled: Filled) -> None:
+    """As a client reads it; nothing is written to its log."""
+    journals = Journals(ObservedArchive(filled.served.archive_dir))
+    logs = filled.topics.listed()
+    keys = (HOSTILE, "order-3", "order-4", "order-5", "none")
+    found = [journals.read("orders", key, 1, 1_000, 1 << 20) for key in keys]
+    assert filled.topics.listed() == logs
+    with (
+        filled.served.connect() as client,
+        client.entities("orders", channel=LARGE) as orders,
+    ):
+        for key, journal in zip(keys, found, strict=True):
+            assert journal.events == list(orders.read(key))
+            assert (journal.last, journal.snapshot) == (orders.pointer(key), orders.snapshot(key))
+    few = journals.read("orders", HOSTILE, None, 50, 20)
+    assert [each.seq_nr for each in few.events] == [71]
+
+
+def test_a_log_is_read_for_a_limited_time(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes longer is refused, with a way to do it."""
+    monkeypatch.setattr(journals_module, "_READ_S", 0.0)
+    journals = Journals(ObservedArchive(filled.served.archive_dir))
+    with pytest.raises(StorageError, match=r"longer than 0 s, with .* left: `aerotape entity"):
+        journals.read("trades", "t", 1, 1, 1)
 
 
 @pytest.mark.skipif(not browsers.IS_INSTALLED, reason="chromium is not installed")
@@ -206,5 +238,5 @@ def test_pages(filled: Filled, page: Any) -> None:
         page.get(f"{web.url}entities/none")
         assert "topic none has no recording" in text(page, ".failed")
         page.get(f"{web.url}entities/none/journal?key=a")
-        assert text(page, ".failed") == "topic none has no recording"
-        assert complaints(page) == []
+        assert "topic none has no recording" in text(page, ".failed")
+        assert all("404" in each for each in complaints(page))

@@ -203,6 +203,20 @@ def test_hostile_headers(web: WebService, header: str, status: int) -> None:
     assert answer.status in ((403, 405) if method == "POST" else (status,))
 
 
+def test_parameters_that_are_given_twice(web: WebService) -> None:
+    """Only one of them would count."""
+    answer = web.get("/api/v1/recordings?stream_id=7&stream_id=8")
+    assert answer.status == 400 and "given 2 times" in answer.text
+
+
+def test_files_are_sent_whole(web: WebService) -> None:
+    """Whatever part of them is asked for, however often."""
+    whole = web.get("/static/aerotape.css")
+    for ranges in ("0-3", "9-1", ",".join(f"{at}-{at}" for at in range(0, 9_000, 2))):
+        answer = web.get("/static/aerotape.css", Range=f"bytes={ranges}")
+        assert (answer.status, answer.body) == (200, whole.body)
+
+
 def test_credentials_that_are_none() -> None:
     """Bytes above 127, no base64, too long: no user."""
     from aerotape.tools._web.safety.users import parse_credentials

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
+from urllib.request import urlopen
 
 import pytest
 from support.builders.offline_directory import build
@@ -19,12 +20,19 @@ from support.daemon.daemon import AerotapeArchive
 from support.processes import FAST_ARCHIVE
 from support.web import Answer, WebService
 
+import aerotape
 from aerotape.clients import ArchiveClient
+from aerotape.codecs.entity.actions import Event
+from aerotape.errors import AeronTimeoutError, AerotapeError, ClosedError
 from aerotape.tools._web import latest as latest_module
 from aerotape.tools._web.latest import Latest
 from aerotape.tools._web.session import ControlSession, SessionBusyError
 
 MONITORING = ("/healthz", "/readyz", "/metrics")
+NEEDING = (
+    *("/ledgers", "/ledgers/0/78", "/api/v1/ledger/read?ledger_id=78"),
+    "/api/v1/ledger/metadata?ledger_id=78",
+)
 SOON_S = 15.0  # 1 s, on a machine with time
 
 
@@ -51,6 +59,10 @@ def test_storage_that_hangs(own: CommandLine, tmp_path: Path) -> None:
             time.sleep(0.2)
             assert timed(web, "/metrics")[1] < SOON_S
             assert {each.result().status for each in reading} == {503}
+        with urlopen(f"{web.url}live", timeout=60) as stream:
+            assert stream.readline() == b"event: problem\n"
+            assert b"the storage does not respond" in stream.readline()
+    assert "Traceback" not in web.errors
 
 
 def test_an_archive_that_hangs(tmp_path: Path, aeron_dir: Path) -> None:
@@ -58,7 +70,11 @@ def test_an_archive_that_hangs(tmp_path: Path, aeron_dir: Path) -> None:
     properties = FAST_ARCHIVE | {"aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0"}
     with AerotapeArchive(tmp_path / "archive", aeron_dir, properties=properties) as archive:
         served = ServedArchive("aerotape", aeron_dir, archive.archive_dir, archive.control_channel)
-        with WebService(CommandLine(served), archive.archive_dir) as web:
+        with aerotape.connect(aeron_dir=aeron_dir) as client, client.entities("orders") as orders:
+            orders.append("a", [Event(1, b"{}", "json")])
+            with client.create_ledger("VD_JOURNAL", aerotape.QualifiedId(0, 78)) as writer:
+                writer.add(b"entry")
+        with WebService(CommandLine(served), archive.archive_dir, "--allow-changes") as web:
             assert web.get("/api/v1/ledger/list").status == 200
             os.kill(archive.process.pid, signal.SIGSTOP)
             try:
@@ -70,11 +86,16 @@ def test_an_archive_that_hangs(tmp_path: Path, aeron_dir: Path) -> None:
                     time.sleep(0.2)
                     for path in (*MONITORING, "/api/v1/recordings"):
                         assert timed(web, path)[1] < SOON_S
+                    # What is in files is shown.
+                    for path in ("/api/v1/entities/orders/a", "/entities/orders/journal?key=a"):
+                        assert web.get(path).status == 200
                     found = [each.result() for each in ledgers]
-                    assert time.monotonic() - begun_s < 30
+                    found += threads.map(web.get, NEEDING)
+                    found += [web.get("/api/v1/recordings/0/stop", "POST")]
+                    assert time.monotonic() - begun_s < 60
             finally:
                 os.kill(archive.process.pid, signal.SIGCONT)
-            assert {each.status for each in found} <= {503, 504}
+            assert {each.status for each in found} == {503}
             assert any("8 requests wait for the archive" in each.text for each in found)
 
 
@@ -114,6 +135,57 @@ def test_a_session_has_a_limited_queue() -> None:
             impatient.run(lambda _: None)
         release.set()
         first.result()
+
+
+class Hanging:
+    """A client whose requests hang until it is closed."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+
+    def request(self) -> None:
+        self.closed.wait()
+        raise ClosedError("closed")
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_a_request_has_limited_time() -> None:
+    """Its caller does not wait longer, nor is it made again; the next one has a new client."""
+    made: list[Hanging] = []
+
+    def connect() -> ArchiveClient:
+        made.append(Hanging())
+        return cast(ArchiveClient, made[-1])
+
+    session = ControlSession(connect, wait_s=600, limit_s=0.2)
+    assert session.run(lambda _: 1) == 1
+    for _ in range(2):
+        with pytest.raises(AeronTimeoutError, match=r"not responded to a request for 0\.2 s"):
+            session.run(lambda client: cast(Hanging, client).request())
+    assert session.run(lambda _: 2) == 2
+    assert [each.closed.is_set() for each in made] == [True, True, False]
+    session.close()
+    assert made[2].closed.is_set()
+
+
+def test_what_may_have_been_done_is_not_repeated() -> None:
+    """After a timeout; a session that is found closed is opened again."""
+    calls: list[str] = []
+
+    def failing(error: AerotapeError) -> None:
+        calls.append(type(error).__name__)
+        if len(calls) < 3:
+            raise error
+
+    session = ControlSession(lambda: cast(ArchiveClient, Hanging()))
+    assert session.run(lambda _: 1) == 1
+    with pytest.raises(AeronTimeoutError):
+        session.run(lambda _: failing(AeronTimeoutError("late")))
+    assert session.run(lambda _: 1) == 1
+    session.run(lambda _: failing(ClosedError("gone")))
+    assert calls == ["AeronTimeoutError", "ClosedError", "ClosedError"]
 
 
 class Clock:

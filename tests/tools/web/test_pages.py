@@ -40,12 +40,14 @@ def web(cli: CommandLine) -> Iterator[WebService]:
 
 
 @contextmanager
-def published(cli: CommandLine, client: aerotape.ArchiveClient, stream_id: int) -> Iterator[int]:
+def published(
+    cli: CommandLine, client: aerotape.ArchiveClient, stream_id: int, channel: str = "aeron:ipc"
+) -> Iterator[int]:
     """Record a stream with a hostile message and many others; yield the recording id."""
     stop = threading.Event()
     with aerotape.Aeron(cli.archive.aeron_dir) as aeron:
-        client.start_recording("aeron:ipc", stream_id)
-        publication = aeron.add_publication("aeron:ipc", stream_id)
+        client.start_recording(channel, stream_id)
+        publication = aeron.add_publication(channel, stream_id)
         publication.send(HOSTILE)
 
         def publish() -> None:
@@ -107,31 +109,37 @@ def test_a_recording_and_a_hostile_payload(
 
 
 def test_pictures(
-    cli: CommandLine,
-    client: aerotape.ArchiveClient,
-    web: WebService,
-    page: Any,
-    pytestconfig: pytest.Config,
-    tmp_path: Path,
+    own: CommandLine, page: Any, pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
-    """`pytest tests/tools/web/test_pages.py --screenshots docs/images` writes those of the docs."""
+    """`pytest tests/tools/web/test_pages.py --screenshots docs/images` writes those of the docs.
+
+    They are light on a desk and dark on a telephone.
+    """
     folder = pytestconfig.getoption("--screenshots") or tmp_path
-    browsers.resize(page, 1100, 820)
-    with published(cli, client, 7204) as recording_id:
-        page.get(web.url)
-        rate = f"[data-id='{recording_id}'] .rate"
-        await_true(lambda: text(page, rate).endswith("/s"))
-        await_true(lambda: text(page, "#messages-per-s") not in ("\u2013", "0"))
-        assert complaints(page) == []
-        page.save_screenshot(str(folder / "web-overview.png"))
-        await_true(lambda: client.recording_position(recording_id) > 100_000)
-        browsers.resize(page, 1100, 1000)
-        page.get(f"{web.url}recordings/{recording_id}")
-        await_true(lambda: text(page, "#rates") != "" or text(page, "#rates canvas") == "")
-        await_true(lambda: text(page, "#following") != "")
-        page.save_screenshot(str(folder / "web-recording.png"))
+    names = ("market-data", "orders", "positions")
+    with ExitStack() as exits:
+        client = exits.enter_context(own.archive.connect())
+        ids = [
+            exits.enter_context(published(own, client, 7210 + n, f"aeron:ipc?alias={names[n]}"))
+            for n in range(len(names))
+        ]
+        web = exits.enter_context(WebService(own, own.archive.archive_dir))
+        for width, height, dark, end in ((1280, 900, False, ""), (400, 860, True, "-narrow")):
+            browsers.set_dark(page, dark=dark)
+            browsers.resize(page, width, height)
+            page.get(web.url)
+            rate = f"[data-id='{ids[0]}'] .rate"
+            await_true(lambda: text(page, rate).endswith("/s"))  # noqa: B023
+            await_true(lambda: text(page, "#messages-per-s") not in ("\u2013", "0"))
+            page.save_screenshot(str(folder / f"web-overview{end}.png"))
+            page.get(f"{web.url}recordings/{ids[1]}")
+            await_true(lambda: text(page, "#rates") != "" or text(page, "#rates canvas") == "")
+            await_true(lambda: text(page, "#following") != "")
+            page.save_screenshot(str(folder / f"web-recording{end}.png"))
+            assert complaints(page) == []
+    browsers.set_dark(page, dark=False)
     browsers.resize(page, 1200, 900)
-    assert (folder / "web-recording.png").stat().st_size > 10_000
+    assert (folder / "web-recording-narrow.png").stat().st_size > 10_000
 
 
 def test_search_and_pages(tmp_path: Path, own: CommandLine, page: Any) -> None:
@@ -187,10 +195,47 @@ def test_failed_checks_are_red(own: CommandLine, page: Any, tmp_path: Path) -> N
         failed = page.execute_script(f"{script}.color", "[data-check=archive]")
         text_colour = "return getComputedStyle(document.querySelector('.checks .failed')).color"
         assert failed == page.execute_script(text_colour)
-        assert page.execute_script(f"{script}.content", "[data-check=archive]") == '"✗ "'
+        assert page.execute_script(f"{script}.content", "[data-check=archive]") == '"✗"'
         assert re.fullmatch(
             r"[0-9.]+ [KMGTP]iB of .* are free", text(page, "[data-check=storage] span")
         )
+
+
+def test_many_tabs(own: CommandLine, page: Any) -> None:
+    """A browser has six connections for all of them: those that are not seen have no stream."""
+    with WebService(own, own.archive.archive_dir) as web:
+        first = page.current_window_handle
+        page.set_page_load_timeout(30)
+        for _ in range(8):
+            page.switch_to.new_window("tab")
+            page.get(web.url)
+            await_true(lambda: text(page, "#live") != "None")
+        for handle in page.window_handles:
+            if handle != first:
+                page.switch_to.window(handle)
+                page.close()
+        page.switch_to.window(first)
+
+
+def test_a_page_of_what_is_gone(own: CommandLine, page: Any) -> None:
+    """It says so, and leads back; what is not a page at all, too; programs get a problem."""
+    with WebService(own, own.archive.archive_dir) as web:
+        for path, back in (
+            ("recordings/4711", "recordings"),
+            ("recordings/x", "recordings"),
+            ("recordings?chanel=x", "recordings"),
+            ("nothing", ""),
+        ):
+            page.get(web.url + path)
+            assert text(page, ".failed") != "None"
+            link = page.execute_script("return document.querySelector('#back').href")
+            assert link == web.url + back
+            assert web.get(f"/{path}").headers["content-type"] != "text/html"
+        html = {"Accept": "text/html"}
+        assert web.get("/recordings/x", **html).status == 400
+        assert web.get("/api/v1/recordings/x", **html).json["status"] == 400
+        assert web.get("/nothing", **html).status == 404
+        assert web.get("/api", "PUT", **html).headers["allow"] == "GET"
 
 
 def test_rows_are_cards_on_a_telephone(own: CommandLine, page: Any, tmp_path: Path) -> None:
@@ -265,7 +310,7 @@ def test_replays(page: Any) -> None:
         before = text(page, lag)
         await_true(lambda: text(page, lag) != before)  # without a reload
         page.get(f"{web.url}retention")
-        assert "--retention" in text(page, ".failed")
+        assert "--retention" in text(page, "main")
 
 
 def test_ledgers(page: Any) -> None:

@@ -161,8 +161,8 @@ def test_files(numbered: Path, own: CommandLine) -> None:
 
 
 def test_what_a_payload_has_is_a_field_of_csv(tmp_path: Path, own: CommandLine) -> None:
-    """Quotes and line ends of payloads, and control characters."""
-    payloads = [b'a,"b"\r\nc', b"\x1b[2J\0", "é\u202e".encode()]
+    """Quotes and line ends of payloads, control characters, and what would be a formula."""
+    payloads = [b'a,"b"\r\nc', b"\x1b[2J\0", "é\u202e".encode(), b"=1+1", b"-2+3", b"-2.5", b"@a"]
     builder = SegmentBuilder()
     for payload in payloads:
         builder.message(payload)
@@ -173,6 +173,10 @@ def test_what_a_payload_has_is_a_field_of_csv(tmp_path: Path, own: CommandLine) 
         'a,"b"\\r\\nc',
         "\\x1b[2J\\x00",
         "é\\u202e",
+        "'=1+1",
+        "'-2+3",
+        "-2.5",
+        "'@a",
     ]
 
 

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from aerotape.entity.records import EventRecord
 from aerotape.errors import AerotapeError
 from aerotape.tools._entity.read import payload_text, snapshot_event
+from aerotape.tools._web.journals import Journal, Journals
 from aerotape.tools._web.pages.tables import Link, shortened, table
-from aerotape.tools._web.rest.entities import MAX_TAG, Journal, read_journal
+from aerotape.tools._web.rest.answers import MAX_ANSWER, building
+from aerotape.tools._web.rest.entities import MAX_TAG
 from aerotape.tools._web.rest.recordings import MAX_INT64
-from aerotape.tools._web.session import ControlSession
 from aerotape.tools._web.topics import Keys, Topics, parse_place
 
 _KEYS: Final = 100
@@ -22,14 +23,14 @@ _EVENTS: Final = 50
 
 
 def add_entities(
-    routes: APIRouter, page: Callable[..., Response], session: ControlSession, topics: Topics
+    routes: APIRouter, page: Callable[..., Response], journals: Journals, topics: Topics
 ) -> None:
     """Add the routes.
 
     Args:
         routes: receives them.
         page: returns a page of a template.
-        session: reads journals.
+        journals: reads journals.
         topics: reads topics and their keys.
     """
 
@@ -56,11 +57,11 @@ def add_entities(
         tag: Annotated[str, Query(max_length=MAX_TAG)] = "",
         before: str = "",
     ) -> Response:
-        problem, found = "", Keys([], {}, 0, 0)
+        problem, found = None, Keys([], {}, 0, 0)
         try:
             found = topics.keys(topic, key, tag, parse_place(before), _KEYS)
         except AerotapeError as error:
-            problem = str(error)
+            problem = error
         query = {"key": key, "tag": tag, "before": found.place}
         return page(
             request,
@@ -86,13 +87,12 @@ def add_entities(
         key: str,
         from_seq_nr: Annotated[int | None, Query(alias="from", ge=1, le=MAX_INT64)] = None,
     ) -> Response:
-        problem, found = "", Journal(None, None, [])
+        problem, found = None, Journal(None, None, [])
         try:
-            found = read_journal(session, topic, key, from_seq_nr, _EVENTS)
+            with building():
+                found = journals.read(topic, key, from_seq_nr, _EVENTS, MAX_ANSWER)
         except AerotapeError as error:
-            problem = str(error)
-        except HTTPException as error:
-            problem = error.detail
+            problem = error
         return page(
             request,
             "journal.html",

@@ -8,6 +8,8 @@ import json
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -17,7 +19,6 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import StrictUndefined
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
@@ -30,10 +31,12 @@ from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
 from aerotape.replay.offline.selection import Selection
 from aerotape.tools._web.health import checks
+from aerotape.tools._web.journals import Journals
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.pages.entities import add_entities
 from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_of
 from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
+from aerotape.tools._web.paths import route_path
 from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.changes import ACCEPTING, Changes
 from aerotape.tools._web.rest.problems import status_of
@@ -56,6 +59,22 @@ _MESSAGES: Final = 50
 _SEGMENTS: Final = 200
 _LIVE_INTERVAL_S: Final = 1.0
 _MAX_LIVE: Final = 200
+_STREAM_THREADS: Final = 4
+
+
+_PARTS: Final = {
+    "/": "Overview",
+    "/recordings": "Recordings",
+    "/ledgers": "Ledgers",
+    "/entities": "Entities",
+    "/replays": "Replays",
+    "/sessions": "Sessions",
+    "/retention": "Retention",
+    "/counters": "Counters",
+    "/errors": "Errors",
+    "/api": "REST",
+}
+"""The parts of the console, by path."""
 
 
 def static_files() -> ASGIApp:
@@ -63,32 +82,73 @@ def static_files() -> ASGIApp:
     return StaticFiles(directory=_FOLDER / "static")
 
 
+class Pages:
+    """Makes pages of templates."""
+
+    def __init__(self, observed: ObservedArchive) -> None:
+        """Create it.
+
+        Args:
+            observed: the archive.
+        """
+        self._directory = str(observed.directory)
+        self._templates = Jinja2Templates(_FOLDER / "templates")
+        environment = self._templates.env
+        environment.undefined = StrictUndefined
+        environment.finalize = safe
+        environment.filters |= {"size": bytes_text, "time": time_of, "grouped": grouped}
+        environment.filters |= {"fields": fields_text, "printable": printable}
+
+    def page(
+        self,
+        request: Request,
+        name: str,
+        active: str,
+        problem: AerotapeError | None = None,
+        **context: Any,
+    ) -> Response:
+        """Return a page.
+
+        Args:
+            request: that it responds to.
+            name: of the template.
+            active: the path of the part of the console that it belongs to.
+            problem: why it does not have what was asked for, which gives its status; None: it has.
+            context: of the template.
+        """
+        context |= {"active": active, "parts": _PARTS, "directory": self._directory}
+        context |= {"root": request.scope["root_path"], "problem": str(problem or "")}
+        status = HTTPStatus.OK if problem is None else status_of(problem)
+        if status is HTTPStatus.CONFLICT:  # the archive's answer, such as that it has no ledgers
+            status = HTTPStatus.OK
+        return self._templates.TemplateResponse(request, name, context, status)
+
+    def problem(self, request: Request, status: HTTPStatus, detail: str) -> Response:
+        """Return a page that says what is wrong, with a way back."""
+        part = f"/{route_path(request.scope).split('/')[1]}"
+        back = part if part in _PARTS else "/"
+        response = self.page(
+            request, "problem.html", part, title=status.phrase, detail=detail, back=back
+        )
+        response.status_code = status
+        return response
+
+
 def router(
+    pages: Pages,
     observed: ObservedArchive,
     reading: Reading,
     session: ControlSession,
     changes: Changes,
     retention: Retention,
     topics: Topics,
+    journals: Journals,
 ) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(include_in_schema=False)
-    templates = Jinja2Templates(_FOLDER / "templates")
-    templates.env.undefined = StrictUndefined
-    templates.env.finalize = safe
-    templates.env.filters |= {"size": bytes_text, "time": time_of, "grouped": grouped}
-    templates.env.filters |= {"fields": fields_text, "printable": printable}
-
-    def page(request: Request, name: str, active: str, **context: Any) -> Response:
-        root = request.scope["root_path"]
-        context |= {"active": active, "directory": str(observed.directory), "root": root}
-        return templates.TemplateResponse(request, name, context)
-
-    def failed(request: Request, active: str, error: AerotapeError) -> Response:
-        title = status_of(error).phrase
-        response = page(request, "problem.html", active, title=title, detail=str(error))
-        response.status_code = status_of(error)
-        return response
+    page = pages.page
+    # Streams that wait for the storage keep no thread from other requests.
+    streams = ThreadPoolExecutor(_STREAM_THREADS, "streams")
 
     @routes.get("/")
     def overview(request: Request) -> Response:
@@ -112,10 +172,17 @@ def router(
 
     @routes.get("/live")
     async def live(request: Request) -> Response:
+        loop = asyncio.get_running_loop()
+
         async def events() -> AsyncIterator[str]:
             while not await request.is_disconnected() and await is_admitted(request):
-                snapshot = await run_in_threadpool(observed.snapshot)
-                yield f"data: {json.dumps(_live(snapshot))}\n\n"
+                try:
+                    snapshot = await loop.run_in_executor(
+                        streams, observed.snapshot, _LIVE_INTERVAL_S
+                    )
+                    yield f"data: {json.dumps(_live(snapshot))}\n\n"
+                except AerotapeError as error:
+                    yield f"event: problem\ndata: {json.dumps(str(error))}\n\n"
                 await asyncio.sleep(_LIVE_INTERVAL_S)
 
         return StreamingResponse(events(), media_type="text/event-stream")
@@ -181,10 +248,10 @@ def router(
             segments = list(islice(reading.segments(found), _SEGMENTS + 1))
             damage = reading.damage(recording_id)
         except AerotapeError as error:
-            return failed(request, "/recordings", error)
+            return pages.problem(request, status_of(error), str(error))
         follows = row["live"] and position is None and before is None
         follows = follows and not from_time and not text
-        problem, messages, search = "", [], None
+        messages, search, messages_problem = [], None, ""
         try:
             with building():
                 selection = Selection(
@@ -215,7 +282,7 @@ def router(
                     ):
                         messages.append(each)
         except AerotapeError as error:
-            problem = str(error)
+            messages_problem = str(error)
         return page(
             request,
             "recording.html",
@@ -227,7 +294,7 @@ def router(
             suspect=is_suspect(damage.notes),
             command=_command(observed.directory, "accept-damage", recording_id),
             messages=messages,
-            problem=problem,
+            messages_problem=messages_problem,
             follows=follows,
             actions=_actions(
                 row,
@@ -248,7 +315,7 @@ def router(
         )
 
     add_tables(routes, page, observed, session, retention)
-    add_entities(routes, page, session, topics)
+    add_entities(routes, page, journals, topics)
     return routes
 
 

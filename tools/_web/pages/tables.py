@@ -76,7 +76,7 @@ def add_tables(
 
     @routes.get("/ledgers")
     def ledgers(request: Request, scope: str = "0", after: str = "") -> Response:
-        problem, note, rows = "", "", []
+        problem, note, rows = None, "", []
         try:
             scope_id = unsigned("scope", scope)
             begin = unsigned("after", after) + 1 if after else 0
@@ -102,7 +102,7 @@ def add_tables(
             if len(found) == _LEDGERS:
                 note = f"to go on, enter {found[-1].id.ledger_id} as the one after which they begin"
         except AerotapeError as error:
-            problem = str(error)
+            problem = error
         columns = (
             *("Ledger:#", "Type", "State", "Writer", "LAP:", "LAC:", "Unconfirmed:B"),
             "Mirrors connected",
@@ -114,7 +114,7 @@ def add_tables(
 
     @routes.get("/ledgers/{scope}/{ledger}")
     def ledger(request: Request, scope: str, ledger: str, entry: str = "") -> Response:
-        problem, facts = "", []
+        problem, facts = None, []
         entries: list[Entry] = []
         try:
             id = QualifiedId(unsigned("scope", scope), unsigned("ledger", ledger))
@@ -122,7 +122,7 @@ def add_tables(
             info, entries = session.run(lambda client: _entries(client, id, first))
             facts = list(as_row(info_row(info)).items())
         except AerotapeError as error:
-            problem = str(error)
+            problem = error
         return page(
             request,
             "ledger.html",
@@ -161,7 +161,7 @@ def add_tables(
 
     @routes.get("/retention")
     def plan(request: Request) -> Response:
-        problem, note, rows = "", "", []
+        problem, note, rows = None, "", []
         name, command, size, segments = "", "", 0, 0
         try:
             name, found = retention.named()
@@ -181,7 +181,10 @@ def add_tables(
             words = ["aerotape", "retain", str(observed.directory), str(retention.policy)]
             command = shlex.join(words) if retention.refusal(request) else ""
         except AerotapeError as error:
-            problem = str(error)
+            if retention.policy is None:
+                note = str(error)
+            else:
+                problem = error
         columns = ("Recording:#", "Deleted before:", "Segment files:", "Size:B", "Reasons")
         return table(
             page,
@@ -281,7 +284,7 @@ def table(
     title: str,
     columns: tuple[str, ...],
     rows: list[Any],
-    problem: str = "",
+    problem: AerotapeError | None = None,
     form: Sequence[tuple[str, str, str]] = (),
     note: str = "",
     *,

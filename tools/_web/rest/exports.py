@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final, Literal
@@ -23,6 +24,7 @@ _TYPES: Final[dict[Kind, str]] = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
 }
+_FORMULA: Final = re.compile(r"[=@]|[+-](?![0-9.]+\Z)", re.ASCII)
 _ROW_BYTES: Final = 64  # of a row of Parquet besides its payload, at most
 
 
@@ -35,9 +37,10 @@ def exported(
 ) -> Response:
     """Return a file of messages, as many of them as fit into an answer.
 
-    JSON lines have the rows of REST. CSV has the same columns, those of nested values as JSON, and
-    escapes what is not printable. Parquet has the columns of `Recording.to_arrow`, with a schema
-    its fields with their types, of messages of the schema only.
+    JSON lines have the rows of REST. CSV has the same columns, those of nested values as JSON,
+    escapes what is not printable, and puts an apostrophe before what would be a formula. Parquet
+    has the columns of `Recording.to_arrow`, with a schema its fields with their types, of messages
+    of the schema only.
 
     Args:
         reading: reads Parquet's columns.
@@ -75,7 +78,13 @@ def _line(row: dict[str, Any]) -> str:
             return value
         return row_text(value)
 
-    return csv_line(None if each is None else printable(each) for each in map(text, row.values()))
+    return csv_line(None if each is None else _cell(each) for each in map(text, row.values()))
+
+
+def _cell(text: str) -> str:
+    """Return a text that a program of spreadsheets shows: an apostrophe precedes a formula."""
+    shown = printable(text)
+    return f"'{shown}" if _FORMULA.match(shown) else shown
 
 
 def _parquet(

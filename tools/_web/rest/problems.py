@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -24,18 +25,19 @@ from aerotape.errors import (
     UnauthorisedError,
     UnknownLedgerError,
     UnknownRecordingError,
+    UnknownTopicError,
 )
+from aerotape.tools._web.paths import route_path
 from aerotape.tools._web.session import SessionBusyError
 
 MEDIA_TYPE: Final = "application/problem+json"
 # The first class that matches decides.
 _STATUSES: Final = (
-    ((UnknownRecordingError, UnknownLedgerError), HTTPStatus.NOT_FOUND),
-    ((SessionBusyError,), HTTPStatus.SERVICE_UNAVAILABLE),
+    ((UnknownRecordingError, UnknownLedgerError, UnknownTopicError), HTTPStatus.NOT_FOUND),
+    ((SessionBusyError, AeronTimeoutError), HTTPStatus.SERVICE_UNAVAILABLE),
     ((ConfigurationError, InvalidPositionError, QualifiedIdError), HTTPStatus.BAD_REQUEST),
     ((UnauthorisedError,), HTTPStatus.FORBIDDEN),
     ((ArchiveError, EntityError), HTTPStatus.CONFLICT),
-    ((AeronTimeoutError,), HTTPStatus.GATEWAY_TIMEOUT),
     ((AeronError, ClosedError, StorageError), HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
@@ -52,19 +54,33 @@ def problem(status: HTTPStatus, title: str, detail: str) -> JSONResponse:
     return JSONResponse(content, status, media_type=MEDIA_TYPE)
 
 
-def add_handlers(app: FastAPI) -> None:
-    """Answer our errors, invalid parameters and unknown paths with problems."""
+def add_handlers(app: FastAPI, page: Callable[[Request, HTTPStatus, str], Response]) -> None:
+    """Answer our errors, invalid parameters and unknown paths.
+
+    Args:
+        app: the application.
+        page: returns a page that says what is wrong, for people; programs get a problem.
+    """
+
+    def answered(request: Request, status: HTTPStatus, title: str, detail: str) -> Response:
+        is_program = route_path(request.scope).startswith("/api/")
+        if is_program or "text/html" not in request.headers.get("accept", ""):
+            return problem(status, title, detail)
+        return page(request, status, detail)
 
     @app.exception_handler(AerotapeError)
-    def of_error(_request: Request, error: AerotapeError) -> JSONResponse:
-        return problem(status_of(error), type(error).__name__, str(error))
+    def of_error(request: Request, error: AerotapeError) -> Response:
+        return answered(request, status_of(error), type(error).__name__, str(error))
 
     @app.exception_handler(RequestValidationError)
-    def of_parameters(_request: Request, error: RequestValidationError) -> JSONResponse:
+    def of_parameters(request: Request, error: RequestValidationError) -> Response:
         reasons = (f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
-        return problem(HTTPStatus.BAD_REQUEST, "ConfigurationError", "; ".join(reasons))
+        status = HTTPStatus.BAD_REQUEST
+        return answered(request, status, "ConfigurationError", "; ".join(reasons))
 
     @app.exception_handler(HTTPException)
-    def of_http(_request: Request, error: HTTPException) -> JSONResponse:
+    def of_http(request: Request, error: HTTPException) -> Response:
         status = HTTPStatus(error.status_code)
-        return problem(status, status.phrase, str(error.detail))
+        response = answered(request, status, status.phrase, str(error.detail))
+        response.headers.update(error.headers or {})
+        return response

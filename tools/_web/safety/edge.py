@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aerotape.tools._web.rest.problems import problem
 
+_IGNORED: Final = frozenset({b"range", b"if-range"})
+
 
 class Edge:
-    """Makes HEAD a GET without a body, and refuses requests with a body."""
+    """Makes HEAD a GET without a body, and refuses requests with a body.
+
+    Responses are sent whole, also to requests for parts of them (Range), which servers may do.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         """Create it in front of an application."""
@@ -28,7 +34,8 @@ class Edge:
             response.headers["Connection"] = "close"
             await response(scope, receive, send)
             return
-        scope = dict(scope)
+        given = [each for each in scope["headers"] if each[0] not in _IGNORED]
+        scope = {**scope, "headers": given}
         if scope["method"] == "HEAD":
             scope["method"] = "GET"
             send = _without_body(send)

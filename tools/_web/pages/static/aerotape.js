@@ -68,12 +68,30 @@ function showName(place, { alias, channel }) {
 function showLive(table) {
   const body = table.tBodies[0];
   let last = null;
-  const events = new EventSource(`${ROOT}/live`);
-  events.onerror = () => {  // after an end the browser connects again; after a refusal it does not
-    document.getElementById("stale").hidden = events.readyState !== EventSource.CLOSED;
-  };
-  events.onmessage = (event) => {
+  const stale = document.getElementById("stale");
+  let events = null;
+
+  // A browser has six connections to a server for all its tabs: one that is not seen has none.
+  function connect() {
+    events?.close();
+    events = document.hidden ? null : new EventSource(`${ROOT}/live`);
+    if (events !== null) {
+      events.onmessage = show;
+      events.addEventListener("problem", (event) => say(`${JSON.parse(event.data)}; trying again`));
+      events.onerror = () => {  // after an end the browser connects again; after a refusal it does not
+        say(events.readyState === EventSource.CLOSED ? "the service no longer sends them to this user; reload the page" : "the service does not respond; trying again");
+      };
+    }
+  }
+
+  function say(why) {
+    stale.textContent = `The figures have stopped: ${why}.`;
+    stale.hidden = false;
+  }
+
+  function show(event) {
     const state = JSON.parse(event.data);
+    stale.hidden = true;
     const before = new Map(last ? last.recordings.map((each) => [each.recording_id, each]) : []);
     const seconds = last ? (state.time_ms - last.time_ms) / 1000 : 0;
     const rows = new Map([...body.rows].map((row) => [Number(row.dataset.id), row]));
@@ -117,7 +135,10 @@ function showLive(table) {
     document.getElementById("free").textContent = size(state.free_bytes);
     showNumber(document.getElementById("errors"), state.errors);
     last = state;
-  };
+  }
+
+  document.addEventListener("visibilitychange", connect);
+  connect();
 }
 
 async function showRates(place) {
