@@ -52,7 +52,8 @@ def recorded(
     """Record messages of 1,000 bytes, and stop; return the recording id."""
     with aerotape.Aeron(archive.aeron_dir) as aeron:
         client.start_recording("aeron:ipc", stream_id)
-        publication = aeron.add_publication("aeron:ipc", stream_id)
+        # Not one that the test before has closed, and the driver not yet.
+        publication = aeron.add_exclusive_publication("aeron:ipc", stream_id)
         recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
         for _ in range(count):
             publication.send(b"x" * 1_000)
