@@ -133,6 +133,11 @@ class DriverStreams:
         log = self._log(image.correlation_id)
         return log is not None and log.is_ended and log.position <= image.join_position
 
+    def is_closed(self, image: Image) -> bool:
+        """Whether the publication of an image of IPC, or of a spy's, is closed."""
+        log = self._log(image.correlation_id)
+        return log is not None and log.is_ended
+
     def images(self, registration_id: int) -> set[int]:
         """Return the correlation ids of the images that the driver has for a subscription.
 

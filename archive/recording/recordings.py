@@ -219,6 +219,9 @@ class Recordings:
             self._leave(arrival)
             return
         try:
+            if self._is_former(arrival):
+                self._leave(arrival)
+                return
             recording_id = subscription.extends
             if recording_id is None:
                 refusal = self._too_many(len(self._sessions)) or self.storage.refuse()
@@ -236,6 +239,21 @@ class Recordings:
             refusal = why_failed(error)
         if refusal is not None:
             self._reject(arrival, refusal)
+
+    def _is_former(self, arrival: Arrival) -> bool:
+        """Whether an image is of the closed publication whose recording it would extend.
+
+        The driver may have connected it at a position that a subscriber had before.
+        """
+        recording_id, image = arrival.subscription.extends, arrival.image
+        if recording_id is None or not self.catalog.has_recording(recording_id):
+            return False
+        descriptor = self.catalog.descriptor(recording_id)
+        return (
+            image.session_id == descriptor.session_id
+            and image.join_position != descriptor.stop_position
+            and self._streams.is_closed(image)
+        )
 
     def _is_held_up(self, arrival: Arrival) -> bool:
         """Whether the same subscription extends the recording by an image that has nothing.

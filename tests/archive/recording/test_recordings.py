@@ -306,6 +306,36 @@ def test_a_stop_of_a_stream_without_a_message(tmp_path: Path) -> None:
     rig.end()
 
 
+@pytest.mark.parametrize("join_position", [0, 32, 96])
+def test_the_former_publication_is_no_extension(rig: Rig, join_position: int) -> None:
+    """The driver has connected it while it was being closed, where a subscriber was before."""
+    rig.position.answer = Counter()
+    rig.recordings.do_work()
+    rig.accept(64)
+    rig.stop_channel()
+    rig.recordings.do_work()
+    rig.recordings.on_stopped(0, 64, 0, None)
+    rig.recordings.start(
+        rig.observer,
+        stream_id=STREAM_ID,
+        channel=CHANNEL,
+        source_location=SourceLocation.LOCAL,
+        auto_stop=True,
+        extends=0,
+    )
+    [extension] = rig.recordings.subscriptions.listed()
+    rig.image.join_position = join_position
+    write_log_buffer(rig.directory, Image.correlation_id, 7, 65_536, 96, is_ended=True)
+    rig.recordings.on_image(rig.image)  # type: ignore[arg-type]
+    assert rig.requester.kinds == ["OK", "START", "STOP", "OK"]
+    assert rig.recorder.calls[-1] == ("discard", Image.session_id)
+    assert rig.recordings.subscriptions.listed() == [extension]
+    other: Any = Image()
+    other.session_id, other.correlation_id = 4, 56
+    rig.recordings.on_image(other)
+    assert rig.requester.kinds[-1] == "ERROR"
+
+
 def test_a_refused_image_is_discarded(rig: Rig) -> None:
     """The recorder reads it, so that its publisher does not wait; the first one is recorded."""
     rig.recordings.config.max_concurrent_recordings = 1

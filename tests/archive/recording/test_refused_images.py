@@ -93,8 +93,9 @@ def test_an_extension_that_does_not_fit(client: aerotape.ArchiveClient) -> None:
     wrong = client.aeron.add_exclusive_publication("aeron:ipc", stream_id)
     wrong.wait_connected()
     check_goes_on(client, wrong, "aeron:ipc")
-    [error] = client.poll_for_errors()
-    assert "joinPosition=0 != rec.stopPosition" in str(error)
+    errors = [str(each) for each in client.poll_for_errors()]
+    assert len(errors) == 1, errors
+    assert "joinPosition=0 != rec.stopPosition" in errors[0]
     client.extend_recording(recording_id, "aeron:ipc", stream_id)
     descriptor = client.list_recording(recording_id)
     assert descriptor is not None
