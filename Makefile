@@ -3,9 +3,8 @@
 
 PYTHON      ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14,$(shell command -v $(name) >/dev/null 2>&1 && $(name) -c '' 2>/dev/null && echo $(name))) python3)
 PYTEST_ARGS ?=
-# The tests of one file run in the same process, the files in the order of tests/conftest.py. Many
-# wait for other processes: three keep two processors busy.
-TEST_PROCESSES ?= 3
+# The tests of one file run in the same process, the files in the order of tests/conftest.py.
+TEST_PROCESSES ?= 2
 PYTEST := -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 DEMO_ARGS   ?=
 BENCH_ARGS  ?=
