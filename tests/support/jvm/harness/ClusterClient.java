@@ -18,6 +18,8 @@ import java.util.concurrent.TimeUnit;
 public final class ClusterClient implements EgressListener
 {
     private static final long RETRY_NS = TimeUnit.MILLISECONDS.toNanos(500);
+    /** Until a new leader is elected, on a busy machine: after 4 s the session would close itself. */
+    private static final long NEW_LEADER_NS = TimeUnit.SECONDS.toNanos(60);
 
     private final UnsafeBuffer buffer = new UnsafeBuffer(new byte[2 * Long.BYTES]);
     private long applied;
@@ -26,7 +28,9 @@ public final class ClusterClient implements EgressListener
     {
         final ClusterClient client = new ClusterClient();
         client.applied = Long.parseLong(args[0]);
-        try (AeronCluster cluster = AeronCluster.connect(new AeronCluster.Context().egressListener(client)))
+        try (AeronCluster cluster = AeronCluster.connect(new AeronCluster.Context()
+            .egressListener(client)
+            .newLeaderTimeoutNs(NEW_LEADER_NS)))
         {
             System.out.println(cluster.leaderMemberId());
             final BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
