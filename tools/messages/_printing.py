@@ -132,8 +132,8 @@ class Printer:
             return False
         if payload is None:
             return False
-        row = message_row(message, payload)
-        if received_timestamp_ms is not None:
+        row = message_row(message, payload) if self._args.json else None
+        if row is not None and received_timestamp_ms is not None:
             row = ReceivedMessage(**vars(row), received_timestamp_ms=received_timestamp_ms)
         emit_line(row, payload, self._args)
         return True
