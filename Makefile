@@ -44,17 +44,12 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup everything jars demo test test-fast bench check docs format dist wheel release clean
+.PHONY: help setup jars demo test test-fast bench check docs format dist wheel release clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
-# The jars are fetched while the native extension is built.
-setup: ## Set everything up: packages, .venv, native extension, jars
-	@$(MAKE) --no-print-directory --jobs=2 everything
-
-everything: $(STAMPS)/installed $(JARS)
-	@:
+setup: $(STAMPS)/installed $(JARS) ## Set everything up: packages, .venv, native extension, jars
 
 jars: $(JARS) ## Fetch the Java programs that tests compare with from Maven Central
 
