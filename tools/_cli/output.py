@@ -14,14 +14,18 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from aerotape.context import Closing
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import json_number, printable
 from aerotape.tools._cli.colour import has_colours, state, warning_prefix
 from aerotape.tools._cli.escaping import write_styled
+
+if TYPE_CHECKING:
+    import json
 
 Row = Mapping[str, Any]
 
@@ -236,9 +240,15 @@ def _plain(value: Any) -> Any:
 
 
 def _dumps(row: Any) -> str:
+    return _encoder().encode(row)
+
+
+@cache
+def _encoder() -> json.JSONEncoder:
+    """Return the encoder; `json.dumps` with options would create one for each value."""
     import json
 
-    return json.dumps(row, ensure_ascii=True, allow_nan=False)
+    return json.JSONEncoder(allow_nan=False)
 
 
 def _print_json(row: Any) -> None:
