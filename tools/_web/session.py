@@ -27,7 +27,7 @@ class ControlSession(Closing):
 
     An error of the connection closes it, and the next request opens it again, so the service needs
     no restart with the archive. A few requests wait for it, and not for long. Each is made in a
-    thread of its own, which its caller does not await for longer than a limit, whatever hangs.
+    thread of its own, for which its caller does not wait longer than a limit, whatever hangs.
     """
 
     def __init__(

@@ -178,13 +178,14 @@ class Rig:
         self.labels.append(label)
         return self.position if type_id == CounterType.RECORDING_POSITION else self.confirmed
 
-    def start(self) -> None:
+    def start(self, *, auto_stop: bool = False, extends: int | None = None) -> None:
         self.recordings.start(
             self.observer,
             stream_id=STREAM_ID,
             channel=CHANNEL,
             source_location=SourceLocation.LOCAL,
-            auto_stop=False,
+            auto_stop=auto_stop,
+            extends=extends,
             durability=self.durability,
         )
         self.recordings.do_work()
@@ -315,14 +316,7 @@ def test_the_former_publication_is_no_extension(rig: Rig, join_position: int) ->
     rig.stop_channel()
     rig.recordings.do_work()
     rig.recordings.on_stopped(0, 64, 0, None)
-    rig.recordings.start(
-        rig.observer,
-        stream_id=STREAM_ID,
-        channel=CHANNEL,
-        source_location=SourceLocation.LOCAL,
-        auto_stop=True,
-        extends=0,
-    )
+    rig.start(auto_stop=True, extends=0)
     [extension] = rig.recordings.subscriptions.listed()
     rig.image.join_position = join_position
     write_log_buffer(rig.directory, Image.correlation_id, 7, 65_536, 96, is_ended=True)
