@@ -11,6 +11,9 @@ Invariants, checked after each step:
   catches up drops one. A member that never had a whole log of a leader counts for nothing.
 * A leader that serves, and whose epoch is the highest that was promised, shows all that was
   confirmed.
+* No member drops an entry that its own entries show to be confirmed, and a leader has the end that
+  one of its electors knows to be decided. Of these invariants only these two are left once an
+  operator has put back an older directory without saying so.
 """
 
 from __future__ import annotations
@@ -134,6 +137,8 @@ class Model:
         self.acknowledged: Log = ()
         self.closed: Log | None = None
         self.elected = 0
+        # Whether an operator has put back a directory without saying so.
+        self.is_misled = False
 
     # ---- the world ------------------------------------------------------------------------------
 
@@ -244,6 +249,14 @@ class Model:
             record = replace(backup.member_record, forgets=True)
             self.disks[member] = replace(backup, member_record=record, forced=len(backup.log))
 
+    def put_back_silently(self, member: str, _: str) -> None:
+        """Put a directory back to an older state, which nobody says."""
+        found, backup = self.disks[member], self.backups.get(member)
+        if backup and found:
+            self.end(member)
+            self.is_misled = True
+            self.disks[member] = replace(backup, forced=len(backup.log))
+
     def wipe(self, member: str, _: str) -> None:
         """Start a member with an empty directory.
 
@@ -325,7 +338,8 @@ class Model:
                     self.ask_promise(member, self.random.choice(sorted(members)), epoch)
             case Copy(source):
                 self.take_over(member, election, source)
-            case Adopt(member_record, is_closed, _):
+            case Adopt(member_record, is_closed, electors):
+                self.check_decided(member, electors)
                 self.adopt(member, member_record, is_closed)
             case _:
                 del self.elections[member]
@@ -381,9 +395,12 @@ class Model:
         kept = logs.kept_end(state, own.carried, other)
         if kept is None:
             return False
-        if own.log[:kept] != log[:kept]:
-            raise BrokenError(f"{member} keeps {own.log[:kept]}, the other log is {log}")
-        self.check_dropped(member, kept)
+        if kept < own.carried:
+            raise BrokenError(f"{member} keeps {kept} entries, and {own.carried} are confirmed")
+        if not self.is_misled:
+            if own.log[:kept] != log[:kept]:
+                raise BrokenError(f"{member} keeps {own.log[:kept]}, the other log is {log}")
+            self.check_dropped(member, kept)
         is_closed = logs.stays_closed(state, kept, other)
         member_record = own.member_record if is_closed else own.member_record.cut(kept)
         self.store(
@@ -430,7 +447,8 @@ class Model:
             if found is None:
                 self.disks[other] = Stored(UNKNOWN.follow(sent))
             elif found.member_record.is_decided:
-                return
+                if len(found.log) != len(own.log):
+                    return
             else:
                 state = MemberState(sent, len(own.log))
                 if not self.cut_log(other, state, own.log, leading.epoch):
@@ -439,6 +457,10 @@ class Model:
             leading.following[other] = len(own.log)
             return
         found = self.disk(other)
+        if found.member_record.is_decided:
+            report.adopt(len(found.log), own.member_record.version)
+            report.has_closed = own.is_closed and leading.is_closing
+            return
         more = own.log[len(found.log) :][: self.random.randint(0, 3)]
         is_closed = found.is_closed and not more
         self.store(other, found.member_record, log=found.log + more, is_closed=is_closed)
@@ -457,11 +479,11 @@ class Model:
         if leading is None:
             return
         report, own = leading.leadership.reports.get(other), self.disk(member)
-        if report is not None and other in leading.following and report.has_adopted:
+        if report is not None and other in leading.following:
             found = self.disk(other)
             report.recorded, report.confirmed = len(found.log), found.forced
             at_end = found.forced == len(found.log) == len(own.log)
-            if leading.is_closing and own.is_closed and at_end:
+            if report.has_adopted and leading.is_closing and own.is_closed and at_end:
                 self.store(other, found.member_record, is_closed=True)
                 report.has_closed = True
         self.count(member, leading)
@@ -516,17 +538,23 @@ class Model:
             leading.is_closing = True
 
     def replace(self, member: str, other: str) -> None:
-        """Begin to replace a member by a new one."""
+        """Begin to replace a member by a new one, or by one that was replaced before."""
         leading = self.leaders.get(member)
         if leading is None or leading.is_closing or self.is_volatile:
             return
         groups = self.disk(member).member_record.groups
         if len(groups) == 2 or other == member or other not in groups[0]:
             return
-        if not self.serves(member, leading) or len(self.disks) >= self.size + 3:
+        if not self.serves(member, leading):
             return
-        new = "abcdefgh"[len(self.disks)]
-        self.disks[new] = None
+        former = sorted(self.disks.keys() - set(groups[0]))
+        if former and self.random.random() < 0.5:
+            new = self.random.choice(former)
+        elif len(self.disks) < self.size + 3:
+            new = "abcdefgh"[len(self.disks)]
+            self.disks[new] = None
+        else:
+            return
         self.up.add(new)
         changed = tuple(new if each == other else each for each in groups[0])
         self.set_groups(member, leading, (groups[0], changed))
@@ -543,10 +571,14 @@ class Model:
         leading.leadership.reports = {
             each: reports.get(each, Report()) for each in member_record.members if each != member
         }
+        for former in leading.following.keys() - leading.leadership.reports.keys():
+            del leading.following[former]
 
     # ---- what must hold -------------------------------------------------------------------------
 
     def confirm(self, log: Log) -> None:
+        if self.is_misled:
+            return
         shorter = min(len(log), len(self.confirmed))
         if log[:shorter] != self.confirmed[:shorter]:
             raise BrokenError(f"confirmed {self.confirmed} and {log}")
@@ -558,6 +590,8 @@ class Model:
             self.acknowledged = self.confirmed
 
     def decide(self, log: Log) -> None:
+        if self.is_misled:
+            return
         if self.closed is not None and self.closed != log:
             raise BrokenError(f"closed with {self.closed}, and with {log}")
         if len(log) < len(self.confirmed):
@@ -569,6 +603,8 @@ class Model:
 
     def check_elected(self, members: Collection[str], log: Log, is_closed: bool) -> None:
         """A leader has what any member still has of what clients were promised."""
+        if self.is_misled:
+            return
         # What no member has is lost: more members lost their storage than the quorums stand. An
         # archive that was replaced may have a part of it, and so may a copy that never was whole.
         found = map(self.disks.get, members)
@@ -584,6 +620,14 @@ class Model:
         self.confirmed = self.confirmed[: common(self.confirmed, log)]
         self.acknowledged = self.acknowledged[: common(self.acknowledged, log)]
 
+    def check_decided(self, member: str, electors: Collection[str]) -> None:
+        """A leader has the end that electors know to be decided, if it is one."""
+        decided = {
+            self.disk(each).log for each in electors if self.state(each).has_decided_end
+        }
+        if len(decided) == 1 and self.disk(member).log not in decided:
+            raise BrokenError(f"elected with {self.disk(member).log}, decided is {decided}")
+
     def check_dropped(self, member: str, kept: int) -> None:
         if self.disk(member).member_record.adopted == NO_EPOCH:
             return
@@ -593,6 +637,8 @@ class Model:
                 raise BrokenError(f"{member} drops {log[kept:]}, promised {promised}")
 
     def check(self) -> None:
+        if self.is_misled:
+            return
         highest = max(each.member_record.promised for each in self.stored())
         for member, leading in self.leaders.items():
             if leading.epoch == highest and self.serves(member, leading):

@@ -10,9 +10,11 @@ import pytest
 from support.ledger.protocol_model import BrokenError, run
 
 from aerotape.archive.features.ledger.protocol import logs
-from aerotape.archive.features.ledger.protocol.election import Election
+from aerotape.archive.features.ledger.protocol.election import Adopt, Election
 from aerotape.archive.features.ledger.protocol.leadership import Leadership
 from aerotape.archive.features.ledger.protocol.member_record import (
+    NO_EPOCH,
+    Epoch,
     Group,
     MemberRecord,
     MemberState,
@@ -36,6 +38,13 @@ _REPLACING: dict[str, float] = {
 _WIPING: dict[str, float] = {
     "start": 6, "restart": 4, "heal": 4, "sync": 4, "partition": 1, "wipe": 4, "replace": 8,
 }  # fmt: skip
+_RETURNING: dict[str, float] = {
+    "start": 6, "restart": 4, "crash": 3, "partition": 3, "heal": 2, "replace": 16,
+}  # fmt: skip
+_MISLEADING: dict[str, float] = {
+    "start": 6, "restart": 4, "crash": 1, "partition": 2, "heal": 2, "back_up": 4,
+    "put_back_silently": 3, "close": 6,
+}  # fmt: skip
 
 
 def _end_of_newest_group(self: Leadership, own: int, ends: Mapping[str, int]) -> int:
@@ -45,6 +54,34 @@ def _end_of_newest_group(self: Leadership, own: int, ends: Mapping[str, int]) ->
 
 def _groups_of_the_query(self: Election) -> set[Group]:
     return {group for state in self._queried.values() for group in state.member_record.groups}
+
+
+_adopt = Election._adopt
+
+
+def _adopt_own_groups(self: Election, *arguments: Any) -> Adopt:
+    step, own = _adopt(self, *arguments), self._own.member_record
+    record = replace(step.member_record, groups=own.groups, version=own.version)
+    return replace(step, member_record=record)
+
+
+def _begun_at(self: MemberRecord, end: int) -> Epoch:
+    return max((epoch for epoch, begin in self.history if begin <= end), default=NO_EPOCH)
+
+
+def _synced_by_any(self: Leadership, own: int) -> int:
+    return self._end(own, {name: each.confirmed for name, each in self.reports.items()})
+
+
+def _has_newest_groups(self: Leadership, own: int) -> bool:
+    version = self.member_record.version
+    names = (each for each, report in self.reports.items() if report.version == version)
+    return self.is_quorum(names)
+
+
+def _common_end(own: MemberState, confirmed: int, other: MemberState) -> int:
+    position = logs.common_end(own, other)
+    return min(confirmed, other.end) if position is None else position
 
 
 def test_the_invariants_hold(seeds: range) -> None:
@@ -68,6 +105,17 @@ _WITHOUT: dict[str, tuple[tuple[Any, str, Any], tuple[int, int, int], dict[str, 
         (MemberState, "rank", property(lambda self: (self.has_decided_end, self.end))),
         (3, 3, 2), None,
     ),
+    "an epoch counts only once all of its leader's log was on storage": (
+        (MemberRecord, "epoch_at", _begun_at), (3, 3, 2), _LOSING,
+    ),
+    "of two such logs, the closed one wins": (
+        (MemberState, "rank", property(lambda self: (self.has_decided_end, self.epoch, self.end))),
+        (3, 3, 2), _LOSING,
+    ),
+    "an end that is decided wins over a higher epoch": (
+        (MemberState, "rank", property(lambda self: (self.epoch, self.end, self.is_closed))),
+        (3, 3, 2), _MISLEADING,
+    ),
     "the epochs that a cut has lost do not return by a copy": (
         (MemberRecord, "cut", lambda self, end: replace(self, is_decided=False)),
         (2, 2, 2),
@@ -90,11 +138,30 @@ _WITHOUT: dict[str, tuple[tuple[Any, str, Any], tuple[int, int, int], dict[str, 
         (Leadership, "_end", _end_of_newest_group), (3, 3, 2), _REPLACING,
     ),
     "groups that a member names only when it promises": (
-        (Election, "_groups", property(_groups_of_the_query)), (3, 3, 2), _REPLACING,
+        (Election, "_groups", property(_groups_of_the_query)), (3, 3, 2), _RETURNING,
+    ),
+    "a leader has the newest groups": (
+        (Election, "_adopt", _adopt_own_groups), (3, 3, 2), _RETURNING,
+    ),
+    "members count only once they have adopted the epoch": (
+        (Leadership, "_synced", _synced_by_any), (3, 3, 2), _RETURNING,
+    ),
+    "what is confirmed never decreases": (
+        (Leadership, "confirmed", Leadership._synced), (3, 3, 2), None,
+    ),
+    "a new group takes over with all that was confirmed": (
+        (Leadership, "has_agreed", _has_newest_groups), (3, 3, 2), _RETURNING,
+    ),
+    "a member does not follow a log that lacks what its entries show to be confirmed": (
+        (logs, "kept_end", _common_end), (3, 3, 2), _MISLEADING,
     ),
 }  # fmt: skip
-# The first seed to try, of rules that show in one of many thousand histories.
-_FIRST = {"groups that a member names only when it promises": 4_005_725}
+# The first seed to try, of rules that show in one of some thousand histories.
+_FIRST = {
+    "groups that a member names only when it promises": 2_100,
+    "a leader has the newest groups": 7_400,
+    "members count only once they have adopted the epoch": 1_500,
+}
 
 
 @pytest.mark.slow
@@ -111,8 +178,8 @@ def test_a_rule_that_is_left_out_is_missed(rule: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     "disturbances",
-    [_CLOSING, _LOSING, _REPLACING, _WIPING],
-    ids=["closing", "losing", "replacing", "wiping"],
+    [_CLOSING, _LOSING, _REPLACING, _WIPING, _RETURNING, _MISLEADING],
+    ids=["closing", "losing", "replacing", "wiping", "returning", "misleading"],
 )
 def test_with_all_rules_no_such_history_fails(disturbances: dict[str, float]) -> None:
     """The histories that show a rule do not fail for another reason."""
