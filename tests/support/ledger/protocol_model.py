@@ -424,7 +424,10 @@ class Model:
             member_record.adopted, leadership, len(own.log), is_closed
         )
         self.elected += 1
-        self.check_elected(member_record.members, own.log, is_closed)
+        # A member that has adopted a later epoch was elected, or follows one that was: this leader
+        # comes too late, and serves nobody.
+        if all(each.member_record.adopted <= member_record.adopted for each in self.stored()):
+            self.check_elected(member_record.members, own.log, is_closed)
 
     # ---- leaders --------------------------------------------------------------------------------
 
