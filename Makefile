@@ -155,17 +155,18 @@ $(STAMPS)/jars/.complete: tests/support/jvm/pom.xml tests/support/jvm/raft/pom.x
 	done
 	@touch $@
 
-$(STAMPS)/bookkeeper-jars/.complete: tests/support/jvm/bookkeeper/pom.xml | $(STAMPS)/prerequisites
+# One after the other, also for `make -j`: two of Maven do not share its local repository well.
+$(STAMPS)/bookkeeper-jars/.complete: tests/support/jvm/bookkeeper/pom.xml | $(STAMPS)/jars/.complete
 	@echo "aerotape: fetching BookKeeper's jars"
 	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
-$(STAMPS)/axe/.complete: tests/support/accessibility/pom.xml | $(STAMPS)/prerequisites
+$(STAMPS)/axe/.complete: tests/support/accessibility/pom.xml | $(STAMPS)/bookkeeper-jars/.complete
 	@echo "aerotape: fetching axe-core, for tests of the web service's pages"
 	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
-$(STAMPS)/cassandra/.complete: tests/support/stores/pom.xml | $(STAMPS)/prerequisites
+$(STAMPS)/cassandra/.complete: tests/support/stores/pom.xml | $(STAMPS)/axe/.complete
 	@echo "aerotape: fetching Cassandra, for tests of entity stores"
 	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
