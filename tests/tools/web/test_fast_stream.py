@@ -115,6 +115,6 @@ def test_it_is_followed(fast: CommandLine, page: Any) -> None:
             live = page.execute_script("return [live.stream.readyState, live.errors]")
             assert live == [1, 0]
             page.execute_script("live.stream.close()")
+            assert complaints(page) == []
         client.await_signal(aerotape.RecordingSignal.STOP)
         client.stop_recording(CHANNEL, STREAM_ID)
-    assert complaints(page) == []
