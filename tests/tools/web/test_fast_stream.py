@@ -45,6 +45,11 @@ NUMBERS = """
     return [...document.querySelectorAll(".messages tr[data-position] .payload > div")].map(
         (each) => Number.parseInt(each.textContent))
 """
+TIMES = """
+    return [...document.querySelectorAll(".messages [data-label=Recorded]")].map(
+        (each) => each.textContent)
+"""
+DATE = r"20[0-9-]{8} [0-9:]{8}Z"
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -75,7 +80,7 @@ def test_it_is_followed(fast: CommandLine, page: Any) -> None:
                 return int(page.execute_script("return steps.length"))
 
             begun = page.execute_script(NUMBERS)
-            assert len(begun) == FOLLOWED
+            assert len(begun) == len(page.execute_script(TIMES)) == FOLLOWED
             await_true(lambda: steps() >= 3)
             following = text(page, "#following")
             assert re.fullmatch(r".* [KM]iB/s; of each second the newest 50 messages", following)
@@ -111,6 +116,8 @@ def test_it_is_followed(fast: CommandLine, page: Any) -> None:
             assert numbers[-FOLLOWED:] == list(range(sent.messages - FOLLOWED, sent.messages))
             assert max(page.execute_script("return steps")) == FOLLOWED
             assert KEPT - FOLLOWED < page.execute_script("return most") <= KEPT
+            for time in page.execute_script(TIMES):
+                assert re.fullmatch(DATE if archive.kind == "aerotape" else "", time)
             assert text(page, ".gap").endswith(" are not shown")
             live = page.execute_script("return [live.stream.readyState, live.errors]")
             assert live == [1, 0]

@@ -16,8 +16,10 @@ from typing import Any, Final, Literal
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.index import TimeIndex
+from aerotape.catalog.time_index.lookup import RecordedTimes
 from aerotape.channel_uri import alias_of
 from aerotape.clock import epoch_ms
+from aerotape.codecs.payload_values import timestamp_text
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError, SegmentError
 from aerotape.formatting import utf8_text
@@ -40,6 +42,8 @@ _MIN_BIN_NS: Final = 1_000_000_000
 _MAX_SCANNED: Final = 64 << 20
 _MAX_FOUND: Final = 1 << 20
 _SEARCH_S: Final = 1.0
+_NS_PER_US: Final = 1_000
+_DIGITS_OF_US: Final = 6
 Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
 Format = Literal["text", "hex", "base64"]
 Removal = Literal["delete", "truncate", "purge"]
@@ -208,6 +212,8 @@ class Reading:
     ) -> Iterator[dict[str, Any]]:
         """Iterate over messages; at most 8 MiB are read, or one message.
 
+        `recorded_time` is that of the last point of the time index at or before a message, null
+        without one.
         With a schema, `fields` are those of the payload, null if it is of another schema or too
         long.
 
@@ -235,11 +241,12 @@ class Reading:
         scan = part.scan(
             checksum=selection.checksum, batch_rows=_BATCH_ROWS, batch_bytes=_WINDOW
         )
-        for each in islice(messages_of(part, scan), limit):
-            fields = None
-            if schema is not None and len(each.payload) <= max_payload:
-                fields = self._fields(schema, each.payload)
-            yield _row(each, format, schema, fields, max_payload)
+        with RecordedTimes(found) as times:
+            for each in islice(messages_of(part, scan), limit):
+                fields = None
+                if schema is not None and len(each.payload) <= max_payload:
+                    fields = self._fields(schema, each.payload)
+                yield _row(each, times, format, schema, fields, max_payload)
 
     def search(
         self,
@@ -276,6 +283,7 @@ class Reading:
         deadline_s = time.monotonic() + _SEARCH_S
         rows: list[dict[str, Any]] = []
         reached, length = begin, 0
+        times = RecordedTimes(found)
         try:
             for at in range(begin, min(end, begin + _MAX_SCANNED), _WINDOW):
                 if at > begin and time.monotonic() >= deadline_s:
@@ -285,7 +293,7 @@ class Reading:
                     if schema is not None and len(each.payload) <= max_payload:
                         fields = self._fields(schema, each.payload)
                     if wanted in each.payload or (fields and text in fields_text(fields)):
-                        rows.append(_row(each, format, schema, fields, max_payload))
+                        rows.append(_row(each, times, format, schema, fields, max_payload))
                         length += len(json.dumps(rows[-1]))
                     reached = each.end_position
                     if len(rows) == limit or length >= _MAX_FOUND:
@@ -294,6 +302,8 @@ class Reading:
         except SegmentError:
             if reached == begin:
                 raise
+        finally:
+            times.close()
         return Search(rows, begin, min(reached, end), end)
 
     def _check_schema(self, schema: str | None) -> None:
@@ -364,11 +374,18 @@ class Reading:
 
 
 def _row(
-    message: Message, format: Format, schema: str | None, fields: Any, max_payload: int
+    message: Message,
+    times: RecordedTimes,
+    format: Format,
+    schema: str | None,
+    fields: Any,
+    max_payload: int,
 ) -> dict[str, Any]:
     """Return the row of a message, which has `fields` if there is a schema."""
     shown, is_whole = _shown(message.payload, format, max_payload)
-    row = {**as_row(message_row(message, shown)), "is_whole": is_whole}
+    time_ns = times.time_ns(message.position)
+    recorded = None if time_ns is None else timestamp_text(time_ns // _NS_PER_US, _DIGITS_OF_US)
+    row = {**as_row(message_row(message, shown)), "recorded_time": recorded, "is_whole": is_whole}
     return row if schema is None else {**row, "fields": fields}
 
 
