@@ -1,4 +1,4 @@
-"""Times of single messages are those of the column `recorded_time`."""
+"""An index that is searched in its file: times are those of the column `recorded_time`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 from support.builders.timed_directory import SECOND, START_MS, START_NS, Built, build
 
-from aerotape.catalog.time_index.file import HEADER_LENGTH, Provenance, write_time_index
-from aerotape.catalog.time_index.lookup import RecordedTimes
+from aerotape.catalog.time_index.file import (
+    HEADER_LENGTH,
+    DamagedTimeIndexError,
+    Provenance,
+    write_time_index,
+)
+from aerotape.catalog.time_index.lookup import RecordedTimes, StoredPoints
 from aerotape.catalog.time_index.points import POINT_LENGTH
 
 
@@ -57,13 +62,16 @@ def test_an_incomplete_last_point_is_left_out(built: Built) -> None:
         assert times_of(built) == columns_of(built)
 
 
-def test_a_damaged_point_gives_an_earlier_time(built: Built) -> None:
+def test_a_damaged_point_gives_no_time(built: Built) -> None:
+    """To those for which it was looked at; the others have theirs."""
     wanted = columns_of(built)
     data = bytearray(built.path.read_bytes())
     data[HEADER_LENGTH + 7 * POINT_LENGTH] ^= 1
     built.path.write_bytes(data)
-    for found, time_us in zip(times_of(built), wanted, strict=True):
-        assert time_us is not None and (found is None or found <= time_us)
+    found = times_of(built)
+    assert None in found
+    for time_us, each in zip(found, wanted, strict=True):
+        assert time_us in (None, each)
 
 
 def test_without_a_usable_index(built: Built) -> None:
@@ -100,3 +108,30 @@ def test_it_is_closed(built: Built) -> None:
     times.close()
     times.close()
     assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+def test_the_whole_index_is_not_read(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points are searched by position and by time."""
+    recording = built.recording()
+
+    def read(*_: object) -> bytes:
+        raise AssertionError
+
+    monkeypatch.setattr(type(recording), "read_time_index", read)
+    with StoredPoints(recording) as points:
+        assert [points[index] for index in range(len(points))] == built.points
+        assert points[-1] == built.points[-1]
+        for index, each in enumerate(built.points):
+            assert points.after_position(each.position) == index + 1
+            assert points.after_time(each.time_ns - 1) == index
+            assert points.after_time(each.time_ns) == index + 1
+        with pytest.raises(IndexError):
+            points[len(points)]
+
+
+def test_a_damaged_point_is_an_error(built: Built) -> None:
+    data = bytearray(built.path.read_bytes())
+    data[HEADER_LENGTH] ^= 1
+    built.path.write_bytes(data)
+    with StoredPoints(built.recording()) as points, pytest.raises(DamagedTimeIndexError):
+        points[0]

@@ -24,6 +24,8 @@ from support.selections import TEXTS, has_it, values_of
 from support.web import WebService
 
 import aerotape
+from aerotape.catalog.time_index.file import HEADER_LENGTH
+from aerotape.catalog.time_index.points import POINT_LENGTH
 from aerotape.codecs.payload_encoder import PayloadEncoder
 from aerotape.codecs.payload_values import timestamp_text
 from aerotape.codecs.schema_files import load_schema
@@ -182,6 +184,29 @@ def test_when_they_were_recorded(stopped: Path, own: CommandLine, tmp_path: Path
         [row] = web.get("/api/v1/recordings/0/messages?first=1").json
         assert row["recorded_time"] is None
         assert 'data-label="Recorded"></td>' in web.get("/recordings/0").text
+
+
+def test_rates_are_those_of_the_time_index(tmp_path: Path) -> None:
+    """Without reading all of it; those of a part; none if a point is damaged."""
+    built = build(tmp_path / "timed")
+    reading = Reading(ObservedArchive(built.archive_dir))
+    found = reading.opened(0)
+    rates = reading.rates(found, 4, None, None)
+    assert [each["from_position"] for each in rates[1:]] == [
+        each["to_position"] for each in rates[:-1]
+    ]
+    assert (rates[0]["from_position"], rates[-1]["to_position"]) == (0, built.stream.position)
+    assert sum(
+        each["bytes_per_s"] * (each["to_ns"] - each["from_ns"]) / 1e9 for each in rates
+    ) == pytest.approx(built.stream.position)
+    first, last = built.points[3], built.points[7]
+    [part] = reading.rates(found, 1, first.time_ns, last.time_ns)
+    assert (part["from_position"], part["to_position"]) == (first.position, last.position)
+    data = bytearray(built.path.read_bytes())
+    for index in range(len(built.points)):
+        data[HEADER_LENGTH + index * POINT_LENGTH] ^= 1
+    built.path.write_bytes(data)
+    assert reading.rates(found, 4, None, None) == []
 
 
 def test_fields_are_decoded_by_default(tmp_path: Path, own: CommandLine) -> None:

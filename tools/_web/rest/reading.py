@@ -6,7 +6,6 @@ import base64
 import dataclasses
 import json
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -15,8 +14,9 @@ from typing import Any, Final, Literal
 
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.time_index.index import TimeIndex
-from aerotape.catalog.time_index.lookup import RecordedTimes
+from aerotape.catalog.time_index.file import DamagedTimeIndexError
+from aerotape.catalog.time_index.lookup import RecordedTimes, StoredPoints
+from aerotape.catalog.time_index.points import TimePoint
 from aerotape.channel_uri import alias_of
 from aerotape.clock import epoch_ms
 from aerotape.codecs.payload_values import timestamp_text
@@ -352,25 +352,47 @@ class Reading:
             from_ns: the begin, epoch nanoseconds; None: that of the recording.
             to_ns: the end; None: that of the recording.
         """
-        index = found.time_index
-        if not index.points:
+        try:
+            with StoredPoints(found) as points:
+                return _rates(found, points, bins, from_ns, to_ns)
+        except DamagedTimeIndexError:
             return []
-        begin = index.points[0].time_ns if from_ns is None else from_ns
-        end = _end_ns(found) if to_ns is None else to_ns
-        bins = max(min(bins, (end - begin) // _MIN_BIN_NS), 1)
-        edges = [begin + (end - begin) * n // bins for n in range(bins + 1)]
-        positions = [_position_at(index, edge, end) for edge in edges]
-        return [
-            {
-                "from_ns": edges[n],
-                "to_ns": edges[n + 1],
-                "from_position": positions[n],
-                "to_position": positions[n + 1],
-                "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / (edges[n + 1] - edges[n]),
-            }
-            for n in range(bins)
-            if edges[n + 1] > edges[n]
-        ]
+
+
+def _rates(
+    found: Recording, points: StoredPoints, bins: int, from_ns: int | None, to_ns: int | None
+) -> list[dict[str, Any]]:
+    recorded = max(found.recorded_position, found.start_position)
+    count = points.after_position(recorded)  # those after the end are void
+    if not count:
+        return []
+    begin = points[0].time_ns if from_ns is None else from_ns
+    end = _end_ns(found) if to_ns is None else to_ns
+    bins = max(min(bins, (end - begin) // _MIN_BIN_NS), 1)
+    edges = [begin + (end - begin) * n // bins for n in range(bins + 1)]
+
+    def position_at(time_ns: int) -> int:
+        """Estimate how far the recording was at a time; at the end all was recorded."""
+        after = min(points.after_time(time_ns), count)
+        if after == 0:
+            return found.start_position
+        first = points[after - 1]
+        last = points[after] if after < count else TimePoint(end, recorded)
+        share = (time_ns - first.time_ns) * (last.position - first.position)
+        return first.position + share // max(last.time_ns - first.time_ns, 1)
+
+    positions = [position_at(edge) for edge in edges]
+    return [
+        {
+            "from_ns": edges[n],
+            "to_ns": edges[n + 1],
+            "from_position": positions[n],
+            "to_position": positions[n + 1],
+            "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / (edges[n + 1] - edges[n]),
+        }
+        for n in range(bins)
+        if edges[n + 1] > edges[n]
+    ]
 
 
 def _row(
@@ -416,20 +438,6 @@ def listed(
     begin = ids.index(after) + 1 if after in ids else 0
     page = found[begin : begin + limit]
     return len(found), [row_of(snapshot, positions, each) for each in page]
-
-
-def _position_at(index: TimeIndex, time_ns: int, end_ns: int) -> int:
-    """Estimate how far a recording was at a time; at `end_ns` all was recorded."""
-    points = index.points
-    after = bisect_right(points, time_ns, key=lambda point: point.time_ns)
-    if after == 0:
-        return index.start_position
-    first = points[after - 1]
-    to_ns, to_position = end_ns, index.recorded_position
-    if after < len(points):
-        to_ns, to_position = points[after].time_ns, points[after].position
-    share = (time_ns - first.time_ns) * (to_position - first.position)
-    return first.position + share // max(to_ns - first.time_ns, 1)
 
 
 def _end_ns(recording: Recording) -> int:
