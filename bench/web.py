@@ -1,13 +1,17 @@
 """Benchmark: what the web service costs the archive beside it, and how fast it answers.
 
-    python bench/web.py [--rounds N] [--bytes N] [--readers N] [--json]
+    python bench/web.py [--measure rates|load|pages] [--rounds N] [--bytes N] [--readers N] [--json]
 
-The recording rate of our archive alone, with one scrape of /metrics a second, with readers that
-request pages and metrics without a pause, with readers of a service that is stopped (SIGSTOP), and
-with a service that is killed and started again all the time, in turns; medians. Then the rate of
-a steady recording with and without a crowd of bad clients, and the service's memory. Then times of
-/metrics with 1,000 recordings, and of pages and the first event of the stream with 10,000, and the
-processor time of the service with 50 live views.
+Each of the measurements, or one:
+
+- `rates`: the recording rate of our archive alone, with one scrape of /metrics a second, with
+  readers that request pages and metrics without a pause, with readers of a service that is stopped
+  (SIGSTOP), and with a service that is killed and started again all the time, in turns; medians.
+- `load`: the rates at which 20,000 messages a second are published and recorded with and without a
+  crowd of bad clients, in turns; medians; the longest response of /healthz and /metrics beside the
+  crowd, and the memory of the service.
+- `pages`: times of /metrics with 1,000 recordings, and of pages and the first event of the stream
+  with 10,000; the processor time of the service with 50 live views.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
+from support.steady_publisher import SteadyPublisher
+from support.web import basic
 
 import aerotape
 from aerotape.catalog.file.catalog import Catalog
@@ -55,11 +61,11 @@ def service(directory: Path, *options: str) -> Iterator[tuple[str, int, int]]:
         process.wait()
 
 
-def get(where: tuple[str, int, int], path: str) -> float:
+def get(where: tuple[str, int, int], path: str, authorization: str = "") -> float:
     """Make a request, and return how long it took, seconds."""
     begun_s = time.perf_counter()
     connection = http.client.HTTPConnection(where[0], where[1], timeout=60)
-    connection.request("GET", path)
+    connection.request("GET", path, headers={"Authorization": authorization})
     connection.getresponse().read()
     connection.close()
     return time.perf_counter() - begun_s
@@ -259,37 +265,69 @@ again()
 """
 STEADY_S = 10.0
 STEADY_RATE = 20_000
+CHANNEL = "aeron:ipc?term-length=16m"
 
 
-def steady(archive: aerotape.Archive) -> float:
-    """Publish 20,000 messages of 1 KiB a second for 10 s; return the rate recorded, MB/s."""
-    channel = "aeron:ipc?term-length=16m"
-    with (
-        aerotape.connect(aeron_dir=archive.aeron_dir) as client,
-        aerotape.Aeron(archive.aeron_dir) as aeron,
-    ):
-        client.start_recording(channel, 1002)
-        publication = aeron.add_publication(channel, 1002)
-        recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
+def steady(archive: aerotape.Archive) -> tuple[float, float]:
+    """Publish 20,000 messages of 1 KiB a second for 10 s, in a separate process.
+
+    Returns:
+        The messages published and recorded, each a second.
+    """
+    with aerotape.connect(aeron_dir=archive.aeron_dir) as client:
+        client.start_recording(CHANNEL, 1002)
         begun_s = time.perf_counter()
-        end = count = 0
-        while (seconds := time.perf_counter() - begun_s) < STEADY_S:
-            for _ in range(int(seconds * STEADY_RATE) - count):
-                end = publication.send(PAYLOAD)
-                count += 1
-            time.sleep(0.001)
-        while client.recording_position(recording_id) < end:
-            time.sleep(0.001)
-        took_s = time.perf_counter() - begun_s
-        publication.close()
+        with SteadyPublisher(
+            archive.aeron_dir, CHANNEL, 1002, STEADY_RATE, len(PAYLOAD)
+        ) as publisher:
+            recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
+            begun_s = time.perf_counter()
+            time.sleep(STEADY_S)
+            sent = publisher.stop()
+            while client.recording_position(recording_id) < sent.position:
+                time.sleep(0.001)
+            took_s = time.perf_counter() - begun_s
         client.await_signal(aerotape.RecordingSignal.STOP)
-        client.stop_recording(channel, 1002)
+        client.stop_recording(CHANNEL, 1002)
         client.purge_recording(recording_id)
-    return count * len(PAYLOAD) / took_s / 1e6
+    return sent.messages / sent.seconds, sent.messages / max(took_s, sent.seconds)
+
+
+@contextmanager
+def monitored(where: tuple[str, int, int], authorization: str) -> Iterator[list[float]]:
+    """Request /healthz and /metrics ten times a second; yield the longest time so far, seconds."""
+    done = threading.Event()
+    longest = [0.0]
+
+    def run() -> None:
+        while not done.wait(0.1):
+            for path in ("/healthz", "/metrics"):
+                longest[0] = max(longest[0], get(where, path, authorization))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield longest
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def crowd(where: tuple[str, int, int], path: str) -> Iterator[None]:
+    """Run the bad clients in a process with the least priority."""
+    arguments = (where[0], str(where[1]), path)
+    process = subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", CROWD, *arguments])
+    try:
+        time.sleep(1)
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def crowded(folder: Path, rounds: int) -> dict[str, float]:
-    """Return the rate of a steady recording without and with a crowd, and the service's memory.
+    """Return the rates of a steady recording without and with a crowd, and those of the service.
 
     The crowd: 1,000 idle connections, 100 slow readers, 60 that never read, 45 wrong secrets,
     opened anew each 5 s.
@@ -299,7 +337,8 @@ def crowded(folder: Path, rounds: int) -> dict[str, float]:
     secret.chmod(0o600)
     command = [sys.executable, "-m", "aerotape", "users", str(users), "add", "alice"]
     subprocess.run([*command, "--secret-file", str(secret)], check=True, capture_output=True)
-    rates: dict[str, list[float]] = {"alone": [], "crowded": []}
+    rates: dict[str, list[tuple[float, float]]] = {"alone": [], "crowded": []}
+    longest = 0.0
     with (
         aerotape.Archive.launch(
             folder / "crowded",
@@ -314,28 +353,26 @@ def crowded(folder: Path, rounds: int) -> dict[str, float]:
         aerotape.connect(aeron_dir=archive.aeron_dir) as client,
         aerotape.Aeron(archive.aeron_dir) as aeron,
     ):
-        client.start_recording("aeron:ipc?term-length=16m", 1001)
-        publication = aeron.add_publication("aeron:ipc?term-length=16m", 1001)
+        client.start_recording(CHANNEL, 1001)
+        publication = aeron.add_publication(CHANNEL, 1001)
         recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
         for _ in range(8_000):
             publication.send(PAYLOAD)
         path = f"/api/v1/recordings/{recording_id}/messages?limit=1000"
         for _ in range(rounds):
             rates["alone"].append(steady(archive))
-            arguments = (where[0], str(where[1]), path)
-            crowd = subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", CROWD, *arguments])
-            try:
-                time.sleep(1)
+            with crowd(where, path), monitored(where, basic("alice", "wonderland")) as found:
                 rates["crowded"].append(steady(archive))
-                get(where, "/healthz")
-            finally:
-                crowd.kill()
-                crowd.wait()
+            longest = max(longest, found[0])
         lines = Path(f"/proc/{where[2]}/status").read_text().splitlines()
         [peak] = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
         publication.close()
-    found = {f"steady_{name}_mb_per_s": statistics.median(each) for name, each in rates.items()}
-    return {**found, "crowded_memory_mb": peak * 1024 / 1e6}
+    measured = {"crowded_monitoring_ms": longest * 1e3, "crowded_memory_mb": peak * 1024 / 1e6}
+    for name, each in rates.items():
+        published, recorded_per_s = zip(*each, strict=True)
+        measured[f"published_{name}_per_s"] = statistics.median(published)
+        measured[f"recorded_{name}_per_s"] = statistics.median(recorded_per_s)
+    return measured
 
 
 def live_views(folder: Path, count: int) -> float:
@@ -353,22 +390,33 @@ def live_views(folder: Path, count: int) -> float:
     return cores
 
 
+def pages(folder: Path) -> dict[str, float]:
+    """Return times of pages and metrics, and the processor time of live views."""
+    [metrics_ms] = with_recordings(folder, 1_000, "/metrics")
+    found = {"metrics_of_1000_ms": metrics_ms}
+    paths = {"overview": "/", "list": "/recordings", "recording": "/recordings/5000"}
+    paths["event"] = "/live"
+    times = with_recordings(folder, 10_000, *paths.values())
+    for name, taken_ms in zip(paths, times, strict=True):
+        found[f"{name}_of_10000_ms"] = taken_ms
+    return {**found, "live_views_50_cores": live_views(folder, 50)}
+
+
 def main() -> None:
     parser = options_parser(__doc__)
+    parser.add_argument("--measure", choices=("rates", "load", "pages"))
     parser.add_argument("--bytes", type=int, default=2_000_000_000)
     parser.add_argument("--readers", type=int, default=8)
     args = parser.parse_args()
+    found: dict[str, float] = {}
     with memory_folder() as folder:
-        rates = beside(folder, args.rounds, args.bytes, args.readers)
-        found = {f"recording_{name}_mb_per_s": rate for name, rate in rates.items()}
-        found |= crowded(folder, args.rounds)
-        [found["metrics_of_1000_ms"]] = with_recordings(folder, 1_000, "/metrics")
-        pages = {"overview": "/", "list": "/recordings", "recording": "/recordings/5000"}
-        pages["event"] = "/live"
-        times = with_recordings(folder, 10_000, *pages.values())
-        for name, taken_ms in zip(pages, times, strict=True):
-            found[f"{name}_of_10000_ms"] = taken_ms
-        found["live_views_50_cores"] = live_views(folder, 50)
+        if args.measure in (None, "rates"):
+            rates = beside(folder, args.rounds, args.bytes, args.readers)
+            found |= {f"recording_{name}_mb_per_s": rate for name, rate in rates.items()}
+        if args.measure in (None, "load"):
+            found |= crowded(folder, args.rounds)
+        if args.measure in (None, "pages"):
+            found |= pages(folder)
     if args.json:
         print(json.dumps(found))
     else:

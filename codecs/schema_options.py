@@ -75,6 +75,14 @@ def with_options(
     return changed
 
 
+def timestamp_fields(schema: Schema) -> frozenset[str]:
+    """Return the names of the integer fields that may be stated to be timestamps."""
+    stated = _Stated({}, None)
+    for message in schema.messages:
+        stated.body(message)
+    return frozenset(stated.integers)
+
+
 @dataclass(slots=True)
 class _Stated:
     """Applies what is stated to the parts of a schema.

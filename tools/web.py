@@ -21,7 +21,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.protocol import NULL_VALUE
 from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.connection import add_connection_options, connect
-from aerotape.tools._cli.selecting import add_selection_options
+from aerotape.tools._cli.selecting import OF_DECODING, add_selection_options
 from aerotape.tools._web.address import check_web_service, web_address
 from aerotape.tools._web.proxies import network, root_path
 
@@ -106,7 +106,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="an SBE schema, XML or .sbeir, with which payloads can be shown (repeatable)",
     )
-    add_selection_options(parser, ("types",))
+    add_selection_options(parser, OF_DECODING)
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)  # end with this process
     add_connection_options(parser)
 
@@ -116,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
     check_web_service(args.http, args.users)
     os.nice(_NICENESS)  # the archive comes first
     from aerotape.tools._web.observed import ObservedArchive
+    from aerotape.tools._web.schemas import schema_selections
     from aerotape.tools._web.server import serve
     from aerotape.tools._web.service import WebSettings
     from aerotape.tools._web.session import ControlSession
@@ -133,8 +134,10 @@ def run(args: argparse.Namespace) -> int:
         max_series=args.max_series,
         allow_changes=args.allow_changes,
         retention=args.retention,
-        schemas=args.schema,
-        types=args.types or "semantic",
+        schemas=schema_selections(
+            args.schema,
+            {name: value for name in OF_DECODING if (value := getattr(args, name)) is not None},
+        ),
         root_path=args.root_path,
         trusted_proxies=args.trusted_proxy,
     )

@@ -163,7 +163,7 @@ def read_time_index(path: Path) -> TimeIndexFile | None:
 
 def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:
     """Parse the content of a file (StorageError)."""
-    provenance = _decode_header(path, data)
+    provenance = parse_provenance(path, data)
     points, damage = TimePoints.parse(data, HEADER_LENGTH)
     if damage:
         raise _damaged(path, damage)
@@ -185,7 +185,8 @@ def _with_crc(data: bytes) -> bytes:
     return data + _CRC.pack(zlib.crc32(data))
 
 
-def _decode_header(path: Path, data: bytes) -> Provenance:
+def parse_provenance(path: Path, data: bytes) -> Provenance:
+    """Parse the header of a file (StorageError)."""
     header = data[:HEADER_LENGTH]
     if len(header) < HEADER_LENGTH or header[: len(MAGIC)] != MAGIC:
         raise _damaged(path, "it does not begin as one")

@@ -49,6 +49,13 @@ class TimePoint(NamedTuple):
         return data + _CRC.pack(zlib.crc32(data))
 
 
+def decode_point(data: bytes) -> TimePoint | None:
+    """Decode a point of the file; None if it is incomplete or damaged."""
+    if len(data) != POINT_LENGTH or _CRC.pack(zlib.crc32(data[: -_CRC.size])) != data[-_CRC.size :]:
+        return None
+    return _point(*_DECODED.unpack(data))
+
+
 class TimePoints(Sequence[TimePoint]):
     """Points by ascending position. Equal to any sequence of the same points.
 

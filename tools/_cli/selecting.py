@@ -14,9 +14,9 @@ POSITIONS: Final = ("from_position", "to_position")
 TIMES: Final = ("from_time", "to_time")
 SEEKING: Final = ("from_index", "from_asqn")
 COUNTS: Final = ("last", "first")
-OF_SCHEMAS: Final = (
-    "schema", "template", "types", "enums", "sets", "timestamps", "text_encoding",
-)  # fmt: skip
+OF_DECODING: Final = ("types", "enums", "sets", "timestamps", "text_encoding")
+"""Those by which fields of a schema are decoded."""
+OF_SCHEMAS: Final = ("schema", "template", *OF_DECODING)
 OF_MESSAGES: Final = (*POSITIONS, *TIMES, *SEEKING, *COUNTS, "checksum")
 """Those by which messages of a recording are selected."""
 

@@ -13,8 +13,7 @@ from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
 from aerotape import __version__
-from aerotape.codecs.payload_plan import Types
-from aerotape.codecs.payloads import PayloadSchema
+from aerotape.replay.offline.selection import Selection
 from aerotape.tools._web import monitoring
 from aerotape.tools._web.journals import Journals
 from aerotape.tools._web.observed import ObservedArchive
@@ -32,6 +31,7 @@ from aerotape.tools._web.safety.lanes import Lanes
 from aerotape.tools._web.safety.parameters import check_parameters
 from aerotape.tools._web.safety.prefix import Prefix
 from aerotape.tools._web.safety.users import UserGuard
+from aerotape.tools._web.schemas import payload_schemas
 from aerotape.tools._web.session import ControlSession
 from aerotape.tools._web.topics import Topics
 from aerotape.tools._web.trend import Trend
@@ -53,8 +53,8 @@ class WebSettings:
         max_series: the most recordings that have metrics of their own.
         allow_changes: whether requests may change the archive.
         retention: the retention policy whose plan is shown; None: none.
-        schemas: SBE schemas that payloads can be decoded with, XML or .sbeir.
-        types: of their fields, as for `PayloadSchema.from_file`.
+        schemas: a selection for each SBE schema that payloads can be decoded with, which has its
+            file and how its fields are decoded.
         root_path: the prefix of the paths by which a reverse proxy is asked, and which it removes.
         trusted_proxies: the addresses of proxies that may state another prefix.
     """
@@ -68,8 +68,7 @@ class WebSettings:
     max_series: int = 1_000
     allow_changes: bool = False
     retention: Path | None = None
-    schemas: Sequence[Path] = ()
-    types: Types = "semantic"
+    schemas: Sequence[Selection] = ()
     root_path: str = ""
     trusted_proxies: Sequence[Network] = ()
 
@@ -119,10 +118,7 @@ def create_app(
 
     monitoring.add_routes(app, observed, settings.max_series)
     changes = Changes(session, observed, are_allowed=settings.allow_changes)
-    schemas = {
-        path.stem: PayloadSchema.from_file(path, types=settings.types) for path in settings.schemas
-    }
-    reading = Reading(observed, schemas)
+    reading = Reading(observed, payload_schemas(settings.schemas))
     topics, journals = Topics(observed), Journals(observed)
     app.include_router(recordings.router(observed, reading, changes))
     app.include_router(ledgers.router(session, changes))

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,6 +20,7 @@ from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine
 from support.daemon.command_line import aerotape as command
 from support.daemon.control_rig import await_true
+from support.steady_publisher import SteadyPublisher
 from support.web import WebService, basic
 
 import aerotape
@@ -28,6 +28,9 @@ from aerotape.codecs.entity.actions import Event
 
 MAX_BYTES = 256 << 20
 LARGE = "aeron:ipc?term-length=8m"
+FRAME = 160
+AT_LEAST = 100_000
+"""The messages that are published beside the clients."""
 SEGMENTS = {"aeron.archive.segment.file.length": str(8 << 20)}
 
 
@@ -103,32 +106,6 @@ def read_slowly(connections: list[socket.socket]) -> Iterator[None]:
         thread.join()
 
 
-@contextmanager
-def steady(cli: CommandLine, stream_id: int) -> Iterator[tuple[int, Any]]:
-    """Record a stream of 200 messages a second; yield the recording id and its publication."""
-    done = threading.Event()
-    with cli.archive.connect() as client, aerotape.Aeron(cli.archive.aeron_dir) as aeron:
-        client.start_recording(LARGE, stream_id)
-        publication = aeron.add_publication(LARGE, stream_id)
-        publication.send(b"first")
-        recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
-
-        def run() -> None:
-            while not done.wait(0.005):
-                publication.send(b"x" * 1_000)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield recording_id, publication
-        finally:
-            done.set()
-            thread.join()
-            await_true(lambda: client.recording_position(recording_id) == publication.position)
-            publication.close()
-            client.stop_recording(LARGE, stream_id)
-
-
 def peak_bytes(pid: int) -> int:
     """Return the most resident memory that a process has had."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -138,23 +115,31 @@ def peak_bytes(pid: int) -> int:
 
 MONITOR = """
 import os, sys, time, urllib.request
-url, longest = sys.argv[1], 0.0
-while os.path.exists(sys.argv[2]):
+url, running, authorization = sys.argv[1:]
+longest = 0.0
+headers = {"Authorization": authorization} if authorization else {}
+while os.path.exists(running):
     for path in ("healthz", "metrics"):
+        request = urllib.request.Request(url + path, headers=headers)
         begun_s = time.monotonic()
-        urllib.request.urlopen(url + path, timeout=60).read()
+        urllib.request.urlopen(request, timeout=60).read()
         longest = max(longest, time.monotonic() - begun_s)
 print(longest)
 """
 
 
 @contextmanager
-def monitored(web: WebService, folder: Path) -> Iterator[list[float]]:
-    """Request health and metrics in another process; at the end, yield the longest time."""
+def monitored(
+    web: WebService, folder: Path, authorization: str = ""
+) -> Iterator[list[float]]:
+    """Request health and metrics in another process; at the end, yield the longest time.
+
+    Each response is 200.
+    """
     found: list[float] = []
     running = folder / "running"
     running.touch()
-    command = [sys.executable, "-c", MONITOR, web.url, str(running)]
+    command = [sys.executable, "-c", MONITOR, web.url, str(running), authorization]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield found
@@ -188,9 +173,11 @@ def test_memory_stays_small(large: tuple[CommandLine, int], tmp_path: Path) -> N
 def test_everything_at_once(large: tuple[CommandLine, int], tmp_path: Path) -> None:
     """Idle connections, readers that are slow or never read, and wrong secrets, beside a recording.
 
-    Health and metrics respond, what is published is recorded, and memory stays small.
+    Health and metrics respond, each of 20,000 messages a second is recorded, and memory stays
+    small.
     """
     cli, large_id = large
+    archive = cli.archive
     users, secret = tmp_path / "users", tmp_path / "secret"
     secret.write_text("wonderland\n")
     secret.chmod(0o600)
@@ -198,34 +185,47 @@ def test_everything_at_once(large: tuple[CommandLine, int], tmp_path: Path) -> N
     right = basic("alice", "wonderland")
     request = request_of(f"/api/v1/recordings/{large_id}/messages?limit=1000", right)
     with (
-        WebService(cli, cli.archive.archive_dir, "--users", users) as web,
-        steady(cli, 7302) as (recording_id, _),
+        WebService(cli, archive.archive_dir, "--users", users) as web,
+        archive.connect() as client,
     ):
+        client.start_recording(LARGE, 7302)
+        with SteadyPublisher(archive.aeron_dir, LARGE, 7302, 20_000, 100) as publisher:
+            recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
 
-        def position() -> int:
-            found = web.get("/metrics", Authorization=right)
-            name = f'aerotape_recording_position_bytes{{.*recording_id="{recording_id}".*}} (.*)'
-            line = re.search(name, found.text)
-            return int(float(line[1])) if found.status == 200 and line else -1
+            def position() -> int:
+                found = web.get("/metrics", Authorization=right)
+                name = rf'aerotape_recording_position_bytes{{.*recording_id="{recording_id}".*}}'
+                line = re.search(f"{name} (.*)", found.text)
+                return int(float(line[1])) if found.status == 200 and line else -1
 
-        await_true(lambda: position() > 0)
-        with (
-            connected(web, 500),
-            connected(web, 500, "GET / HTTP/1.1\r\nHost:"),
-            connected(web, 100, request) as slow,
-            read_slowly(slow),
-            connected(web, 60, request),
-            ThreadPoolExecutor(45) as threads,
-        ):
-            wrong = [
-                threads.submit(web.get, "/metrics", Authorization=basic("alice", str(number)))
-                for number in range(45)
-            ]
-            for _ in range(3):
-                before = position()
-                await_true(lambda: position() > max(before, 0))  # noqa: B023
-                assert web.get("/healthz").status == 200
-            assert {each.result().status for each in wrong} <= {401, 503}
+            await_true(lambda: position() > 0)
+            with (
+                monitored(web, tmp_path, right) as longest,
+                connected(web, 500),
+                connected(web, 500, "GET / HTTP/1.1\r\nHost:"),
+                connected(web, 100, request) as slow,
+                read_slowly(slow),
+                connected(web, 60, request),
+                ThreadPoolExecutor(45) as threads,
+            ):
+                wrong = [
+                    threads.submit(web.get, "/metrics", Authorization=basic("alice", str(number)))
+                    for number in range(45)
+                ]
+                for _ in range(3):
+                    before = position()
+                    await_true(lambda: position() > max(before, 0))  # noqa: B023
+                    assert web.get("/healthz").status == 200
+                assert {each.result().status for each in wrong} <= {401, 503}
+                await_true(lambda: client.recording_position(recording_id) > AT_LEAST * FRAME)
+                sent = publisher.stop()
+                await_true(lambda: client.recording_position(recording_id) == sent.position)
+            assert longest[0] < 20  # 1 s, on a machine with time
+        client.await_signal(aerotape.RecordingSignal.STOP)
+        client.stop_recording(LARGE, 7302)
+        recorded = aerotape.open_directory(archive.archive_dir).recording(recording_id)
+        numbers = [int(each.payload[: each.payload.index(b" ")]) for each in recorded.messages()]
+        assert numbers == list(range(sent.messages))
         assert web.process.poll() is None
         assert peak_bytes(web.process.pid) < MAX_BYTES
 

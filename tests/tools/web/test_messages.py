@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from support import browser as browsers
 from support.browser import complaints, text
 from support.builders import built_archive
 from support.builders.segment_builder import SegmentBuilder
+from support.builders.timed_directory import build
 from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import await_true
 from support.jvm.java import ROOT
@@ -21,7 +24,10 @@ from support.selections import TEXTS, has_it, values_of
 from support.web import WebService
 
 import aerotape
+from aerotape.catalog.time_index.file import HEADER_LENGTH
+from aerotape.catalog.time_index.points import POINT_LENGTH
 from aerotape.codecs.payload_encoder import PayloadEncoder
+from aerotape.codecs.payload_values import timestamp_text
 from aerotape.codecs.schema_files import load_schema
 from aerotape.formatting import printable
 from aerotape.replay.offline.selection import EVERYTHING, OPTIONS, Selection
@@ -158,6 +164,49 @@ def test_the_first_over_rest(stopped: Path, own: CommandLine) -> None:
         assert [each["payload"] for each in web.get(f"{path}?first=3&limit=1").json] == ["0"]
         assert web.get("/api/v1/recordings?live=false").json["total"] == 1
         assert web.get("/api/v1/recordings?session_id=-77").json["total"] == 0
+
+
+def test_when_they_were_recorded(stopped: Path, own: CommandLine, tmp_path: Path) -> None:
+    """Beside each message, as in the column `recorded_time`; not without a time index."""
+    built = build(tmp_path / "timed")
+    column = built.recording().to_arrow(columns=["recorded_time"])["recorded_time"]
+    wanted = [timestamp_text(each.value, 6) for each in column]
+    with WebService(own, built.archive_dir) as web:
+        path = "/api/v1/recordings/0"
+        rows = web.get(f"{path}/messages?first=30&format=hex").json
+        assert [each["recorded_time"] for each in rows] == wanted[:30]
+        found = web.get(f"{path}/search?text=%00&limit=30").json["messages"]
+        assert [each["recorded_time"] for each in found] == wanted[:30]
+        file = csv.DictReader(io.StringIO(web.get(f"{path}/export?as=csv&first=30").text))
+        assert [each["recorded_time"] for each in file] == wanted[:30]
+        assert 'data-label="Recorded">2023-11-14 22:13:20Z</td>' in web.get("/recordings/0").text
+    with WebService(own, stopped) as web:
+        [row] = web.get("/api/v1/recordings/0/messages?first=1").json
+        assert row["recorded_time"] is None
+        assert 'data-label="Recorded"></td>' in web.get("/recordings/0").text
+
+
+def test_rates_are_those_of_the_time_index(tmp_path: Path) -> None:
+    """Without reading all of it; those of a part; none if a point is damaged."""
+    built = build(tmp_path / "timed")
+    reading = Reading(ObservedArchive(built.archive_dir))
+    found = reading.opened(0)
+    rates = reading.rates(found, 4, None, None)
+    assert [each["from_position"] for each in rates[1:]] == [
+        each["to_position"] for each in rates[:-1]
+    ]
+    assert (rates[0]["from_position"], rates[-1]["to_position"]) == (0, built.stream.position)
+    assert sum(
+        each["bytes_per_s"] * (each["to_ns"] - each["from_ns"]) / 1e9 for each in rates
+    ) == pytest.approx(built.stream.position)
+    first, last = built.points[3], built.points[7]
+    [part] = reading.rates(found, 1, first.time_ns, last.time_ns)
+    assert (part["from_position"], part["to_position"]) == (first.position, last.position)
+    data = bytearray(built.path.read_bytes())
+    for index in range(len(built.points)):
+        data[HEADER_LENGTH + index * POINT_LENGTH] ^= 1
+    built.path.write_bytes(data)
+    assert reading.rates(found, 4, None, None) == []
 
 
 def test_fields_are_decoded_by_default(tmp_path: Path, own: CommandLine) -> None:

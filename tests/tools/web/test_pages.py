@@ -76,7 +76,10 @@ def test_live_figures(
         position = int(text(page, f"{row} .position"))
         await_true(lambda: int(text(page, f"{row} .position")) > position)
         assert text(page, "#live") == "1"
+        none = "return getComputedStyle(document.querySelector('table + .none')).display"
+        assert page.execute_script(none) == "none"
     await_true(lambda: text(page, row) == "None")
+    assert page.execute_script(none) == "block"
     assert complaints(page) == []
 
 

@@ -11,11 +11,17 @@ from aerotape.tools._cli.times import time_text
 from aerotape.tools._web.rest.reading import fields_text as as_json
 
 _GROUP: Final = 3
+_SECOND: Final = len("2026-03-01T09:30:00")
 
 
 def time_of(timestamp_ms: int) -> str:
     """Return a time; "" if there is none."""
     return "" if timestamp_ms < 0 else time_text(timestamp_ms)
+
+
+def second_of(recorded_time: str | None) -> str:
+    """Return the time of a message in whole seconds, as `time_of`; "" if it is not known."""
+    return "" if recorded_time is None else f"{recorded_time[:_SECOND].replace('T', ' ')}Z"
 
 
 def grouped(value: Any) -> Any:

@@ -34,7 +34,7 @@ from aerotape.tools._web.health import checks
 from aerotape.tools._web.journals import Journals
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.pages.entities import add_entities
-from aerotape.tools._web.pages.formats import fields_text, grouped, safe, time_of
+from aerotape.tools._web.pages.formats import fields_text, grouped, safe, second_of, time_of
 from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
 from aerotape.tools._web.paths import route_path
 from aerotape.tools._web.rest.answers import building
@@ -97,7 +97,7 @@ class Pages:
         environment.undefined = StrictUndefined
         environment.finalize = safe
         environment.filters |= {"size": bytes_text, "time": time_of, "grouped": grouped}
-        environment.filters |= {"fields": fields_text, "printable": printable}
+        environment.filters |= {"fields": fields_text, "printable": printable, "second": second_of}
 
     def page(
         self,

@@ -6,7 +6,6 @@ import base64
 import dataclasses
 import json
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -15,9 +14,12 @@ from typing import Any, Final, Literal
 
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.time_index.index import TimeIndex
+from aerotape.catalog.time_index.file import DamagedTimeIndexError
+from aerotape.catalog.time_index.lookup import RecordedTimes, StoredPoints
+from aerotape.catalog.time_index.points import TimePoint
 from aerotape.channel_uri import alias_of
 from aerotape.clock import epoch_ms
+from aerotape.codecs.payload_values import timestamp_text
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError, SegmentError
 from aerotape.formatting import utf8_text
@@ -40,6 +42,8 @@ _MIN_BIN_NS: Final = 1_000_000_000
 _MAX_SCANNED: Final = 64 << 20
 _MAX_FOUND: Final = 1 << 20
 _SEARCH_S: Final = 1.0
+_NS_PER_US: Final = 1_000
+_DIGITS_OF_US: Final = 6
 Sort = Literal["recording_id", "start_timestamp_ms", "recorded_bytes"]
 Format = Literal["text", "hex", "base64"]
 Removal = Literal["delete", "truncate", "purge"]
@@ -208,6 +212,8 @@ class Reading:
     ) -> Iterator[dict[str, Any]]:
         """Iterate over messages; at most 8 MiB are read, or one message.
 
+        `recorded_time` is that of the last point of the time index at or before a message, null
+        without one.
         With a schema, `fields` are those of the payload, null if it is of another schema or too
         long.
 
@@ -235,11 +241,12 @@ class Reading:
         scan = part.scan(
             checksum=selection.checksum, batch_rows=_BATCH_ROWS, batch_bytes=_WINDOW
         )
-        for each in islice(messages_of(part, scan), limit):
-            fields = None
-            if schema is not None and len(each.payload) <= max_payload:
-                fields = self._fields(schema, each.payload)
-            yield _row(each, format, schema, fields, max_payload)
+        with RecordedTimes(found) as times:
+            for each in islice(messages_of(part, scan), limit):
+                fields = None
+                if schema is not None and len(each.payload) <= max_payload:
+                    fields = self._fields(schema, each.payload)
+                yield _row(each, times, format, schema, fields, max_payload)
 
     def search(
         self,
@@ -276,6 +283,7 @@ class Reading:
         deadline_s = time.monotonic() + _SEARCH_S
         rows: list[dict[str, Any]] = []
         reached, length = begin, 0
+        times = RecordedTimes(found)
         try:
             for at in range(begin, min(end, begin + _MAX_SCANNED), _WINDOW):
                 if at > begin and time.monotonic() >= deadline_s:
@@ -285,7 +293,7 @@ class Reading:
                     if schema is not None and len(each.payload) <= max_payload:
                         fields = self._fields(schema, each.payload)
                     if wanted in each.payload or (fields and text in fields_text(fields)):
-                        rows.append(_row(each, format, schema, fields, max_payload))
+                        rows.append(_row(each, times, format, schema, fields, max_payload))
                         length += len(json.dumps(rows[-1]))
                     reached = each.end_position
                     if len(rows) == limit or length >= _MAX_FOUND:
@@ -294,6 +302,8 @@ class Reading:
         except SegmentError:
             if reached == begin:
                 raise
+        finally:
+            times.close()
         return Search(rows, begin, min(reached, end), end)
 
     def _check_schema(self, schema: str | None) -> None:
@@ -342,33 +352,62 @@ class Reading:
             from_ns: the begin, epoch nanoseconds; None: that of the recording.
             to_ns: the end; None: that of the recording.
         """
-        index = found.time_index
-        if not index.points:
+        try:
+            with StoredPoints(found) as points:
+                return _rates(found, points, bins, from_ns, to_ns)
+        except DamagedTimeIndexError:
             return []
-        begin = index.points[0].time_ns if from_ns is None else from_ns
-        end = _end_ns(found) if to_ns is None else to_ns
-        bins = max(min(bins, (end - begin) // _MIN_BIN_NS), 1)
-        edges = [begin + (end - begin) * n // bins for n in range(bins + 1)]
-        positions = [_position_at(index, edge, end) for edge in edges]
-        return [
-            {
-                "from_ns": edges[n],
-                "to_ns": edges[n + 1],
-                "from_position": positions[n],
-                "to_position": positions[n + 1],
-                "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / (edges[n + 1] - edges[n]),
-            }
-            for n in range(bins)
-            if edges[n + 1] > edges[n]
-        ]
+
+
+def _rates(
+    found: Recording, points: StoredPoints, bins: int, from_ns: int | None, to_ns: int | None
+) -> list[dict[str, Any]]:
+    recorded = max(found.recorded_position, found.start_position)
+    count = points.after_position(recorded)  # those after the end are void
+    if not count:
+        return []
+    begin = points[0].time_ns if from_ns is None else from_ns
+    end = _end_ns(found) if to_ns is None else to_ns
+    bins = max(min(bins, (end - begin) // _MIN_BIN_NS), 1)
+    edges = [begin + (end - begin) * n // bins for n in range(bins + 1)]
+
+    def position_at(time_ns: int) -> int:
+        """Estimate how far the recording was at a time; at the end all was recorded."""
+        after = min(points.after_time(time_ns), count)
+        if after == 0:
+            return found.start_position
+        first = points[after - 1]
+        last = points[after] if after < count else TimePoint(end, recorded)
+        share = (time_ns - first.time_ns) * (last.position - first.position)
+        return first.position + share // max(last.time_ns - first.time_ns, 1)
+
+    positions = [position_at(edge) for edge in edges]
+    return [
+        {
+            "from_ns": edges[n],
+            "to_ns": edges[n + 1],
+            "from_position": positions[n],
+            "to_position": positions[n + 1],
+            "bytes_per_s": (positions[n + 1] - positions[n]) * 1e9 / (edges[n + 1] - edges[n]),
+        }
+        for n in range(bins)
+        if edges[n + 1] > edges[n]
+    ]
 
 
 def _row(
-    message: Message, format: Format, schema: str | None, fields: Any, max_payload: int
+    message: Message,
+    times: RecordedTimes,
+    format: Format,
+    schema: str | None,
+    fields: Any,
+    max_payload: int,
 ) -> dict[str, Any]:
     """Return the row of a message, which has `fields` if there is a schema."""
     shown, is_whole = _shown(message.payload, format, max_payload)
-    row = {**as_row(message_row(message, shown)), "is_whole": is_whole}
+    time_ns = times.time_ns(message.position)
+    recorded = None if time_ns is None else timestamp_text(time_ns // _NS_PER_US, _DIGITS_OF_US)
+    row = {**as_row(message_row(message, shown)), "recorded_time": recorded, "is_whole": is_whole}
     return row if schema is None else {**row, "fields": fields}
 
 
@@ -399,20 +438,6 @@ def listed(
     begin = ids.index(after) + 1 if after in ids else 0
     page = found[begin : begin + limit]
     return len(found), [row_of(snapshot, positions, each) for each in page]
-
-
-def _position_at(index: TimeIndex, time_ns: int, end_ns: int) -> int:
-    """Estimate how far a recording was at a time; at `end_ns` all was recorded."""
-    points = index.points
-    after = bisect_right(points, time_ns, key=lambda point: point.time_ns)
-    if after == 0:
-        return index.start_position
-    first = points[after - 1]
-    to_ns, to_position = end_ns, index.recorded_position
-    if after < len(points):
-        to_ns, to_position = points[after].time_ns, points[after].position
-    share = (time_ns - first.time_ns) * (to_position - first.position)
-    return first.position + share // max(to_ns - first.time_ns, 1)
 
 
 def _end_ns(recording: Recording) -> int:

@@ -370,6 +370,8 @@ function addMessage(table, message) {
   link.href = table.dataset.view + message.position;
   showNumber(link, message.position);
   cell(row, "number", "Position", "").append(link);
+  // As formats.py has it.
+  cell(row, "number", "Recorded", message.recorded_time === null ? "" : `${message.recorded_time.slice(0, 19).replace("T", " ")}Z`);
   showNumber(cell(row, "number", "Length", ""), message.length);
   const shown = document.createElement("div");
   shown.textContent = message.fields ? printable(JSON.stringify(message.fields, null, 1).replace(/\n */g, " ")) : printable(message.payload) + (message.is_whole ? "" : "…");
@@ -407,7 +409,7 @@ function follow(table) {
     if (found.length === FOLLOWED && found[0].position > position) {
       const row = table.tBodies[0].insertRow();
       row.className = "gap";
-      row.insertCell().colSpan = 3;
+      row.insertCell().colSpan = 4;
       row.cells[0].textContent = `${size(found[0].position - position)} are not shown`;
     }
     for (const message of found) {
