@@ -30,6 +30,8 @@ _MARKERS = {
 }
 _LONG = frozenset({"slow", "spark", "crash"})
 _PATH = os.environ["PATH"]
+_IN_MEMORY = Path("/dev/shm")
+_MIN_MEMORY_BYTES = 4 << 30
 _NO_JAVA = Path(__file__).parent / "support" / "jvm" / "none"
 
 
@@ -65,7 +67,13 @@ def pytest_configure(config: pytest.Config) -> None:
     sets what its process inherits (`support.processes.inherited`).
 
     Examples of hypothesis have no time limit, because the machine may be busy.
+
+    Directories of tests are in memory where there is enough: most of them have archives, and a
+    disk takes longer to store what is forced to it than these tests take. `--basetemp` and
+    PYTEST_DEBUG_TEMPROOT choose another place.
     """
+    if _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free >= _MIN_MEMORY_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
     hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))
     hypothesis.settings.load_profile("patient")
     for number, default in (

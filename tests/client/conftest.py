@@ -22,3 +22,10 @@ def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
     """A client of that archive, over UDP."""
     with archive.connect() as connected:
         yield connected
+
+
+@pytest.fixture
+def impatient(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
+    """A client of that archive that waits two seconds for what it waits five seconds otherwise."""
+    with archive.connect(timeout_ns=2_000_000_000) as connected:
+        yield connected

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import await_true
+from support.forked import Forked
 
 
 class Answer(NamedTuple):
@@ -46,10 +46,8 @@ class WebService:
     """
 
     def __init__(self, cli: CommandLine, directory: Path, *options: object) -> None:
-        self.process = cli.start(
-            "web", directory, "--http", 0, "--json", "--parent", os.getpid(), *options, text=True
-        )
-        assert self.process.stdout is not None
+        args = ("web", directory, "--http", 0, "--json", *options)
+        self.process = Forked([str(arg) for arg in args], cli.environment)
         line = self.process.stdout.readline()
         assert line, self.process.communicate()[1]
         self.url = json.loads(line)["url"]

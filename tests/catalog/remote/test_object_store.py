@@ -110,7 +110,7 @@ def scripted(answer: Callable[[str], Answer]) -> Iterator[tuple[dict[str, str], 
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     endpoint = f"http://127.0.0.1:{server.server_port}"
     keys = {"access_key_id": "AKIDENTIFIER", "secret_access_key": "not-to-be-shown"}
@@ -348,7 +348,8 @@ _DETAILS = "<StringToSign>not-to-be-shown</StringToSign><AWSAccessKeyId>AKID</AW
 def test_what_a_server_refuses_is_said_in_one_line(answer: Answer, reason: str) -> None:
     """The line has the place, the server's words, what to check and no secret."""
     with scripted(lambda line: answer) as (options, _):
-        folder = ObjectFolder(UrlPath("s3://tapes/a"), StorageOptions.of(options))
+        quick = StorageOptions.of({**options, "max_retries": "0"})
+        folder = ObjectFolder(UrlPath("s3://tapes/a"), quick)
         calls: tuple[Callable[[], object], ...] = (folder.list, lambda: folder.read("x"))
         for call in calls:
             with pytest.raises(StorageError) as raised:
@@ -421,7 +422,8 @@ def test_a_server_that_does_not_answer() -> None:
 
 def test_a_server_that_is_not_there() -> None:
     """The error has its address and the reason."""
-    options = StorageOptions.of({"endpoint": "http://127.0.0.1:9", "skip_signature": "true"})
+    given = {"endpoint": "http://127.0.0.1:9", "skip_signature": "true", "max_retries": "1"}
+    options = StorageOptions.of(given)
     with pytest.raises(StorageError, match=r"http://127.0.0.1:9/tapes/a/x .*Connection refused"):
         ObjectFolder(UrlPath("s3://tapes/a"), options).read("x")
 

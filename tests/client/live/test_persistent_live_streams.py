@@ -24,9 +24,9 @@ def _channel_at(position: int, initial_term_id: int) -> str:
     )
 
 
-@pytest.mark.slow
-def test_another_stream_at_the_same_position(client: aerotape.ArchiveClient) -> None:
+def test_another_stream_at_the_same_position(impatient: aerotape.ArchiveClient) -> None:
     """A new publisher at the recording's end position is refused as a different stream."""
+    client = impatient
     made = recorded(client, 40, "aeron:ipc?term-length=64k|init-term-id=5|term-id=5|term-offset=0")
     events: list[PersistentEvent] = []
     with (

@@ -262,18 +262,20 @@ def test_an_error_received_before_the_messages(
         assert _received(received) == made.sent[:5]
 
 
-def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:
+def test_errors_without_a_request(archive: ServedArchive) -> None:
     """Errors of a started replay are stored for `poll_for_errors`."""
-    made = recorded(client, 60)
-    errors: list[ArchiveError] = []
-    replay_session_id = client.start_replay(made.recording_id, "aeron:ipc", new_stream_id())
+    quick = {"aeron.archive.connect.timeout": "2s"}
+    with serve(archive.kind, quick) as served, served.connect() as client:
+        made = recorded(client, 60)
+        errors: list[ArchiveError] = []
+        replay_session_id = client.start_replay(made.recording_id, "aeron:ipc", new_stream_id())
 
-    def has_error() -> bool:
-        errors.extend(client.poll_for_errors())
-        return bool(errors)
+        def has_error() -> bool:
+            errors.extend(client.poll_for_errors())
+            return bool(errors)
 
-    wait_until(has_error, "the error of a replay without a subscriber", 20.0)
-    assert "connect" in str(errors[0])
-    assert str(replay_session_id) in str(errors[0])
-    assert errors[0].correlation_id > 0
-    assert client.poll_for_errors() == []
+        wait_until(has_error, "the error of a replay without a subscriber", 20.0)
+        assert "connect" in str(errors[0])
+        assert str(replay_session_id) in str(errors[0])
+        assert errors[0].correlation_id > 0
+        assert client.poll_for_errors() == []

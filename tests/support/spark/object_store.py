@@ -163,7 +163,7 @@ def serve() -> Iterator[ObjectStore]:
     server = make_server("127.0.0.1", 0, noting, threaded=True)
     endpoint = f"http://127.0.0.1:{server.port}"
     session = boto3.Session("nobody", "nothing", region_name="us-east-1")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         iam = session.client("iam", endpoint_url=endpoint)

@@ -41,12 +41,22 @@ def timed(web: WebService, path: str) -> tuple[Answer, float]:
     return web.get(path), time.monotonic() - begun_s
 
 
+def timed_twice(web: WebService, path: str) -> tuple[Answer, float]:
+    first, second = timed(web, path), timed(web, path)
+    return second[0], max(first[1], second[1])
+
+
 def test_storage_that_hangs(own: CommandLine, tmp_path: Path) -> None:
     """Health says so; what reads files does so later; the service ends when asked."""
     fifo = tmp_path / "verified.json"  # opening it waits for a writer, as a frozen disk does
     os.mkfifo(fifo)
-    with WebService(own, build(tmp_path / "archive"), "--verification", fifo) as web:
-        found = {path: timed(web, path) for path in MONITORING for _ in range(2)}
+    with (
+        WebService(own, build(tmp_path / "archive"), "--verification", fifo) as web,
+        ThreadPoolExecutor(60) as threads,
+    ):
+        # Twice one after the other, beside each other.
+        asked = {path: threads.submit(timed_twice, web, path) for path in MONITORING}
+        found = {path: each.result() for path, each in asked.items()}
         assert max(took_s for _, took_s in found.values()) < SOON_S
         assert found["/healthz"][0].status == 200
         answer = found["/readyz"][0]
@@ -54,11 +64,10 @@ def test_storage_that_hangs(own: CommandLine, tmp_path: Path) -> None:
         assert "the storage does not respond" in answer.json["checks"][0]["found"]
         assert found["/metrics"][0].status == 503
         assert found["/metrics"][0].json["title"] == "StorageError"
-        with ThreadPoolExecutor(60) as threads:
-            reading = [threads.submit(web.get, "/api/v1/recordings") for _ in range(60)]
-            time.sleep(0.2)
-            assert timed(web, "/metrics")[1] < SOON_S
-            assert {each.result().status for each in reading} == {503}
+        reading = [threads.submit(web.get, "/api/v1/recordings") for _ in range(60)]
+        time.sleep(0.2)
+        assert timed(web, "/metrics")[1] < SOON_S
+        assert {each.result().status for each in reading} == {503}
         with urlopen(f"{web.url}live", timeout=60) as stream:
             assert stream.readline() == b"event: problem\n"
             assert b"the storage does not respond" in stream.readline()

@@ -8,14 +8,14 @@ import shutil
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.builders.offline_directory import build
-from support.daemon.archives import serve
+from support.daemon.archives import Kind, ServedArchive, serve
 from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import await_true
 from support.jvm.java import ROOT
@@ -63,15 +63,13 @@ def test_the_rules_have_metrics_that_exist() -> None:
 
 
 @needs_prometheus
-@pytest.mark.parametrize("alert", SERIES)
-def test_each_alert_fires(alert: str, tmp_path: Path) -> None:
+def test_each_alert_fires(tmp_path: Path) -> None:
     """By promtool's own evaluation, and not while all is well."""
     tests = [
         {
+            "name": alert,
             "interval": "1m",
-            "input_series": [
-                {"series": name, "values": values} for name, values in SERIES[alert].items()
-            ],
+            "input_series": [{"series": name, "values": values} for name, values in series.items()],
             "promql_expr_test": [
                 {
                     "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})',
@@ -80,6 +78,7 @@ def test_each_alert_fires(alert: str, tmp_path: Path) -> None:
                 }
             ],
         }
+        for alert, series in SERIES.items()
     ]
     file = tmp_path / "tests.yml"  # JSON is YAML
     file.write_text(json.dumps({"rule_files": [str(RULES)], "tests": tests}))
@@ -102,11 +101,11 @@ def test_promtool_accepts_rules_and_metrics(cli: CommandLine) -> None:
 @contextmanager
 def prometheus(folder: Path, port: int, *services: WebService) -> Iterator[str]:
     """Run Prometheus with our rules, without the times that they wait; yield its URL."""
-    targets = [each.url.removeprefix("http://").rstrip("/") for each in services]
+    targets = [instance(each) for each in services]
     rules = folder / "rules.yml"
     rules.write_text(re.sub(r"for: \w+", "for: 0s", RULES.read_text()))
     config = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "global": {"scrape_interval": "250ms", "evaluation_interval": "250ms"},
         "rule_files": [str(rules)],
         "scrape_configs": [
             {"job_name": "aerotape", "static_configs": [{"targets": targets}]},
@@ -134,68 +133,62 @@ def asked(url: str) -> Any:
         return None
 
 
-def alerts(url: str) -> set[str]:
-    """Return the alerts that fire."""
+def instance(service: WebService) -> str:
+    """Return what Prometheus calls it."""
+    return service.url.removeprefix("http://").rstrip("/")
+
+
+def alerts(url: str, service: WebService) -> set[str]:
+    """Return the alerts that fire for a service."""
     found = (asked(f"{url}/api/v1/alerts") or {"alerts": []})["alerts"]
-    return {each["labels"]["alertname"] for each in found}
+    labels = [each["labels"] for each in found]
+    return {each["alertname"] for each in labels if each["instance"] == instance(service)}
 
 
-def scrapes(url: str) -> float:
-    """Return how often Prometheus has read the metrics of each service at least."""
+def scrapes(url: str, services: Iterable[WebService]) -> float:
+    """Return how often Prometheus has read the metrics of each of these services at least."""
     query = f"{url}/api/v1/query?query=count_over_time(aerotape_archive_up[1h])"
-    found = (asked(query) or {}).get("result")
-    return min(float(each["value"][1]) for each in found) if found else 0
+    found = (asked(query) or {"result": []})["result"]
+    counts = {each["metric"]["instance"]: float(each["value"][1]) for each in found}
+    return min(counts.get(instance(each), 0) for each in services)
 
 
 @needs_prometheus
-def test_nothing_fires_for_a_running_archive(
-    cli: CommandLine, tmp_path: Path, free_port: Callable[[], int]
-) -> None:
-    with (
-        WebService(cli, cli.archive.archive_dir) as web,
-        prometheus(tmp_path, free_port(), web) as url,
-    ):
-        await_true(lambda: scrapes(url) >= 4)
-        assert alerts(url) == set()
-
-
-@needs_prometheus
-def test_alerts_fire_for_a_stopped_archive(
-    cli: CommandLine, tmp_path: Path, free_port: Callable[[], int]
-) -> None:
-    """It gives no sign of life, nor does its driver, whose files are gone."""
-    wrong = {"AerotapeArchiveDown", "AerotapeDriverDown", "AerotapeFilesUnreadable"}
-    with (
-        WebService(cli, build(tmp_path / "archive")) as web,
-        prometheus(tmp_path, free_port(), web) as url,
-    ):
-        await_true(lambda: alerts(url) == wrong)
-
-
-@needs_prometheus
-def test_alerts_fire_for_archives_in_trouble(
+@pytest.mark.jvm
+def test_the_alerts_of_archives(
     tmp_path: Path, free_port: Callable[[], int], own: CommandLine
 ) -> None:
-    """Brought into each state: little space in the one, all else in the other."""
+    """None of running ones, ours and the Java archive; of others, what is wrong with them.
+
+    A stopped one gives no sign of life, nor does its driver, whose files are gone. Two are brought
+    into each other state: little space in the one, all else in the other. They share a Prometheus,
+    which looks for services no sooner than after five seconds.
+    """
+    stopped_wrong = {"AerotapeArchiveDown", "AerotapeDriverDown", "AerotapeFilesUnreadable"}
+    wrong = set(SERIES) - stopped_wrong
     verified = tmp_path / "verified.json"
     failed = build(tmp_path / "failed")
     (failed / "0-0.rec").unlink()
     verified.write_bytes(own.run("tool", failed, "verify", "--dry-run", "--json", expect=3).stdout)
-    wrong = set(SERIES) - {"AerotapeArchiveDown", "AerotapeDriverDown", "AerotapeFilesUnreadable"}
     low = {"aeron.archive.low.storage.space.threshold": str(1 << 60)}
     slow = {"aeron.archive.conductor.cycle.threshold": "1us"}
-    with (
-        serve("aerotape", low) as full,
-        serve("aerotape", slow) as troubled,
-        WebService(CommandLine(full), full.archive_dir) as first,
-        WebService(
-            CommandLine(troubled), troubled.archive_dir, "--verification", verified
-        ) as second,
-        prometheus(tmp_path, free_port(), first, second) as url,
-        troubled.connect() as client,
-        client.create_ledger("VD_JOURNAL") as ledger,
-    ):
-        await_true(lambda: scrapes(url) >= 4)
+    with ExitStack() as exits:
+
+        def service(archive: ServedArchive, *options: object) -> WebService:
+            made = WebService(CommandLine(archive), archive.archive_dir, *options)
+            return exits.enter_context(made)
+
+        kinds: tuple[Kind, ...] = ("aerotape", "java")
+        running = [service(exits.enter_context(serve(kind))) for kind in kinds]
+        stopped = exits.enter_context(WebService(own, build(tmp_path / "archive")))
+        full = service(exits.enter_context(serve("aerotape", low)))
+        troubled = exits.enter_context(serve("aerotape", slow))
+        in_trouble = service(troubled, "--verification", verified)
+        services = (*running, stopped, full, in_trouble)
+        url = exits.enter_context(prometheus(tmp_path, free_port(), *services))
+        client = exits.enter_context(troubled.connect())
+        ledger = exits.enter_context(client.create_ledger("VD_JOURNAL"))
+        await_true(lambda: scrapes(url, services) >= 4)
         note = {"outcome": "torn frames", "detail": "", "position": 0, "timestamp_ms": 1}
         mark = troubled.archive_dir / mark_file_name(0)  # of the ledger
         mark.write_text(json.dumps({"notes": [note]}))
@@ -203,4 +196,7 @@ def test_alerts_fire_for_archives_in_trouble(
         control.send(b"not a control message")
         for _ in range(9_000):  # more than 64 MiB, none of it confirmed
             ledger.add(bytes(8_000))
-        await_true(lambda: alerts(url) == wrong)
+        await_true(lambda: alerts(url, full) | alerts(url, in_trouble) == wrong)
+        await_true(lambda: alerts(url, stopped) == stopped_wrong)
+        for each in running:
+            assert alerts(url, each) == set()
