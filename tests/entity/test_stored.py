@@ -179,8 +179,10 @@ def test_reading_during_replication(store: EntityStore, reader: EntityStore, see
     purges = isinstance(store, SqlStore)
     stop = threading.Event()
     faults: list[BaseException] = []
+    wanted, applied = 50 * len(seeds), 0
 
     def replicate() -> None:
+        nonlocal applied
         try:
             chance, journal, last = random.Random(seeds.start), 0, 0
             for batch in range(1, 1_000_000):
@@ -201,6 +203,7 @@ def test_reading_during_replication(store: EntityStore, reader: EntityStore, see
                         actions.append(purge(ID))
                         journal, last = journal + 1, 0
                 apply(store, logged(actions, 64_000 * batch))
+                applied = batch
         except BaseException as error:
             faults.append(error)
 
@@ -209,8 +212,9 @@ def test_reading_during_replication(store: EntityStore, reader: EntityStore, see
     thread = threading.Thread(target=replicate)
     thread.start()
     try:
-        ends_at, recovered = time.monotonic() + 5, 0
-        while time.monotonic() < ends_at and not faults:
+        ends_at, recovered = time.monotonic() + 60, 0
+        while min(recovered, applied) < wanted and not faults:
+            assert time.monotonic() < ends_at
             with contextlib.suppress(JournalChangedError):
                 check_one_journal([(each.seq_nr, each.event.payload) for each in stored.read(ID)])
             found, events = stored.recover(ID)
@@ -226,7 +230,6 @@ def test_reading_during_replication(store: EntityStore, reader: EntityStore, see
         stop.set()
         thread.join()
     assert not faults
-    assert recovered > 10
 
 
 def check_one_journal(read: list[tuple[int, bytes | None]]) -> None:

@@ -1,4 +1,7 @@
-"""The Python examples of pages that need Spark, or read tables."""
+"""The Python examples of pages that need Spark, or read tables.
+
+That of Delta in Spark is tested in `tables/test_delta_spark.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from support.builders import built_archive
 from support.builders.sbe_text import schema_text
 from support.builders.segment_builder import SegmentBuilder
 from support.journals.raft_recording import record_into, records
-from support.jvm.java import DELTA_SPARK, DELTA_STORAGE, find_jar
+from support.jvm.java import QUICK_JVMS
 from support.spark import object_store
 from support.spark.table_rig import run_here
 
@@ -168,7 +171,6 @@ def test_iceberg(folder: Path) -> None:
 
 BEGINNING = """
 from pyspark.sql import SparkSession
-import sys
 import aerotape
 SETTINGS = {
     "spark.master": "local[1]",
@@ -176,17 +178,15 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-if sys.argv[1:]:
-    SETTINGS["spark.jars"] = ",".join(sys.argv[1:])
 """
 
 
-def run_apart(folder: Path, script: str, *jars: Path, **environment: str) -> str:
+def run_apart(folder: Path, script: str, **environment: str) -> str:
     """Run a script in a process with a Spark session of its own; return what it prints."""
     done = subprocess.run(
-        [sys.executable, "-c", BEGINNING + script, *map(str, jars)],
+        [sys.executable, "-c", BEGINNING + script],
         cwd=folder,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment},
+        env={**os.environ, **QUICK_JVMS, "PYSPARK_PYTHON": sys.executable, **environment},
         capture_output=True,
         text=True,
         timeout=300,
@@ -214,19 +214,3 @@ print(messages.count())
         printed = run_apart(folder, script, **store.environment)
     count = RECORDINGS * ORDERS_EACH
     assert printed.split() == [str(count), str(ORDERS_EACH), str(count)]
-
-
-@pytest.mark.spark
-def test_delta_in_spark(folder: Path) -> None:
-    """The session of the example, with jars that are there already instead of fetched ones."""
-    pytest.importorskip("delta")
-    run_here("delta", folder / "recordings", folder / "TABLE")
-    *_, example = [each for each in examples("tables.md", folder) if "configure_spark" in each]
-    script = f"""
-import types
-delta = types.SimpleNamespace(configure_spark_with_delta_pip=lambda it: it.config(map=SETTINGS))
-{example.replace("/path/of/TABLE", str(folder / "TABLE"))}
-print(spark.table("messages").count())
-"""
-    jars = find_jar(DELTA_SPARK), find_jar(DELTA_STORAGE)
-    assert run_apart(folder, script, *jars).split() == [str(RECORDINGS * ORDERS_EACH)]

@@ -246,9 +246,18 @@ class ArchiveProcess(Closing):
     def _is_ready(self, line: str) -> bool:
         """Whether this is the line that an archive prints when it serves."""
 
+    def launch(self) -> None:
+        """Start it, to serve at some time; `await_ready` waits for that."""
+        self._process = self._launch()
+
     def start(self, timeout_s: float = 120.0) -> Self:
         """Start it and wait until it serves; HarnessError with its log when it does not."""
-        self._process = self._launch()
+        self.launch()
+        return self.await_ready(timeout_s)
+
+    def await_ready(self, timeout_s: float = 120.0) -> Self:
+        """Wait until it serves; HarnessError with its log when it does not."""
+        assert self._process is not None
         try:
             line = self._process.receive(timeout_s)
             if not self._is_ready(line):

@@ -13,7 +13,7 @@ from aerotape.entity.stores.url import open_store
 @pytest.mark.slow
 def test_a_slow_answer_is_awaited(cassandra_server: CassandraServer) -> None:
     """The driver alone would give up after two seconds."""
-    with SlowQueryProxy(cassandra_server.port, b"system.local", 4) as proxy:
+    with SlowQueryProxy(cassandra_server.port, b"system.local", 2.5) as proxy:
         url = f"cassandra://127.0.0.1:{proxy.port}?namespace=slow_node"
         with open_store(url, writable=True) as store:
             assert store.topics() == []

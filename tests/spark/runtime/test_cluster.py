@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
+from support.jvm.java import QUICK_JVMS
 from support.spark import object_store, spark_cluster
 from support.spark.object_store import ObjectStore
 
@@ -40,6 +41,7 @@ spark = (
     .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
     .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "120s")
     .config("spark.log.level", "ERROR").config("spark.ui.enabled", "false")
+    .config("spark.python.daemon.module", "aerotape.spark.runtime.worker_daemon")
     .getOrCreate()
 )
 
@@ -67,6 +69,7 @@ def environment(store: ObjectStore) -> dict[str, str]:
     """Environment of driver and workers: Python, aerotape and the storage."""
     return {
         **store.environment,
+        **QUICK_JVMS,
         "PYSPARK_PYTHON": sys.executable,
         # Nothing is needed where aerotape is installed.
         "PYTHONPATH": str(ROOT),

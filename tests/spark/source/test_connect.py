@@ -13,8 +13,10 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.recording import wait_until
-from support.jvm.java import free_port
+from support.jvm.java import QUICK_JVMS, free_port
+from support.own_process import run_python
 from support.spark.connect import local_url
+from support.spark.query_sequences import add_recordings
 
 pytestmark = pytest.mark.spark
 
@@ -37,14 +39,10 @@ spark.stop()
 """
 
 
-@pytest.fixture(params=["server", "local"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A server on loopback in another process, or one that the client starts."""
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server on loopback in another process."""
     pytest.importorskip("grpc")
-    if request.param == "local":
-        with local_url() as local:
-            yield local
-        return
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -60,7 +58,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             *(part for item in settings.items() for part in ("--conf", "=".join(item))),
             "spark-internal",
         ],
-        cwd=tmp_path,
+        cwd=tmp_path_factory.mktemp("server"),
         env=_environment() | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -74,10 +72,21 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         server.wait(60)
 
 
+@pytest.fixture(params=["server", "local"])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The server, or one that the client starts."""
+    pytest.importorskip("grpc")
+    if request.param == "local":
+        with local_url() as local:
+            yield local
+    else:
+        yield request.getfixturevalue("server_url")
+
+
 def _environment() -> dict[str, str]:
     """Return the environment without references to the checkout."""
     retained = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return retained | {"PYSPARK_PYTHON": sys.executable}
+    return retained | QUICK_JVMS | {"PYSPARK_PYTHON": sys.executable}
 
 
 def _listens(port: int) -> bool:
@@ -101,3 +110,16 @@ def test_a_session_of_spark_connect(url: str, tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["found 50", "table 30", "view 30", "registered 50"], (
         done.stderr[-5_000:]
     )
+
+
+def test_random_sequences(server_url: str, tmp_path: Path, seeds: range) -> None:
+    """Each query has its rows, whatever was queried before, as in `test_shared_relations.py`."""
+    archive_dir = tmp_path / "archive"
+    archive_dir.mkdir()
+    add_recordings(archive_dir)
+    run = run_python(
+        "-m", "support.spark.query_sequences", server_url, archive_dir, tmp_path, seeds[0], 6,
+        timeout_s=600, PYSPARK_PYTHON=sys.executable,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-5_000:]
+    assert run.stdout.splitlines()[-1] == "12 queries"

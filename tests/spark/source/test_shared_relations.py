@@ -6,7 +6,6 @@ Spark stores the data source and the latest plan of a relation in it.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,20 +14,19 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.changed_directory import purge_segments, truncate
 from support.builders.segment_builder import SegmentBuilder
-from support.own_process import run_python
 
 from aerotape.errors import AerotapeError
 from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyspark")
 
-from support.spark.connect import local_url
 from support.spark.query_sequences import (
     NAMES,
     PUSHDOWN,
     Row,
     Rows,
     Sequence,
+    add_recordings,
     database,
     rows_of,
 )
@@ -47,12 +45,8 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def archive_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three recordings of two streams, one with a part of its positions, and an empty one."""
     directory = tmp_path_factory.mktemp("archive")
-    add_recording(directory, fill(SegmentBuilder(stream_id=10, session_id=5), 30))
-    add_recording(directory, fill(SegmentBuilder(stream_id=11), 20, seed=2))
-    add_recording(directory, fill(SegmentBuilder(stream_id=10, start_position=98_304), 12, seed=3))
-    add_recording(directory, SegmentBuilder(stream_id=12))
+    add_recordings(directory)
     return directory
 
 
@@ -75,19 +69,6 @@ def test_random_sequences(
     for seed in seeds:
         with database(spark, tmp_path / str(seed)):
             Sequence(spark, archive_dir, seed).run(12, pushdown)
-
-
-@pytest.mark.spark
-def test_random_sequences_of_spark_connect(archive_dir: Path, tmp_path: Path, seeds: range) -> None:
-    """The same in a session of Spark Connect."""
-    pytest.importorskip("grpc")
-    with local_url() as url:
-        run = run_python(
-            "-m", "support.spark.query_sequences", url, archive_dir, tmp_path, seeds[0], 6,
-            timeout_s=600, PYSPARK_PYTHON=sys.executable,
-        )  # fmt: skip
-    assert run.returncode == 0, run.stderr[-5_000:]
-    assert run.stdout.splitlines()[-1] == "12 queries"
 
 
 def load(spark: SparkSession, archive_dir: Path, **options: Any) -> DataFrame:

@@ -1,4 +1,4 @@
-"""A streaming query that is killed ten times, and its archive twice: each message once.
+"""A streaming query that is killed in each way, and its archive twice: each message once.
 
 Kills come at random moments (pytest's `--seed`), most of them in the middle of a batch: of the
 whole driver, of the process that plans the batches, of the processes of tasks, or the query is
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
 TASK = "pyspark.worker"
 STREAM_ID = 41
-ROUNDS = ("driver", "stop", PLANNER, TASK, "stop", "driver", PLANNER, "stop", TASK, PLANNER)
-ARCHIVE_KILLED_IN = (3, 7)
+# For each seed.
+ROUNDS = ("driver", "stop", PLANNER, "stop", TASK)
+ARCHIVE_KILLED_IN = (1, 3)
 
 
 @contextmanager
@@ -144,7 +145,7 @@ def test_archives_killed_while_a_reader_follows(
         query = Query(archive_dir, maxMessagesPerTrigger=100)
         publication = aeron.add_exclusive_publication("aeron:ipc", STREAM_ID)
         with publishing(publication, pause_s=0.0002):
-            for _ in range(5):
+            for _ in range(3 * len(seeds)):
                 archive = start_archive(archive_dir, aeron)
                 wait_until(lambda: bool(query.batch()), "a batch")
                 killer = threading.Timer(moments.uniform(0, 0.3), archive.kill)
@@ -165,7 +166,7 @@ def test_archives_killed_while_a_reader_follows(
     assert rows == recorded(archive_dir)
 
 
-def test_a_query_killed_ten_times_loses_and_repeats_nothing(
+def test_a_query_killed_in_each_way_loses_and_repeats_nothing(
     spark: SparkSession,
     driver: _native.MediaDriver,
     tmp_path: Path,
@@ -185,7 +186,7 @@ def test_a_query_killed_ten_times_loses_and_repeats_nothing(
         publication = aeron.add_exclusive_publication("aeron:ipc", STREAM_ID)
         publication.wait_connected()
         with publishing(publication, pause_s=0.006):
-            for number, what in enumerate(ROUNDS):
+            for number, what in enumerate(ROUNDS * len(seeds)):
                 batches = moments.randrange(1, 3)
                 delay_s = moments.uniform(0, 0.4)
                 if what == "driver":
@@ -196,7 +197,7 @@ def test_a_query_killed_ten_times_loses_and_repeats_nothing(
                 else:
                     query = run_batches(spark, archive_dir, out, checkpoint, batches)
                     assert query.isActive, query.exception()
-                    if number in ARCHIVE_KILLED_IN:
+                    if number % len(ROUNDS) in ARCHIVE_KILLED_IN:
                         archive.kill()
                         age_mark_file(archive_dir)
                         archive = start_archive(archive_dir, aeron)
@@ -219,7 +220,7 @@ def test_a_query_killed_ten_times_loses_and_repeats_nothing(
     rows = [row.asDict() for row in table.collect()]
     assert places(rows) == places(expected)
     assert rows == expected
-    assert len({row["recording_id"] for row in rows}) == 1 + len(ARCHIVE_KILLED_IN)
+    assert len({row["recording_id"] for row in rows}) == 1 + len(ARCHIVE_KILLED_IN) * len(seeds)
     assert repeated > 0
 
 

@@ -292,20 +292,20 @@ def test_a_dry_run_reports_what_a_job_would_do(archive_dir: Path, tmp_path: Path
 
 
 def test_the_table_command_writes_and_maintains_a_delta_table(
-    archive_dir: Path, tmp_path: Path
+    spark: SparkSession, archive_dir: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """After two runs, compaction and vacuum, the rows are those of the reader."""
+    """After two runs in the active session, compaction and vacuum, the rows are the reader's."""
     out = tmp_path / "delta"
-    arguments = (archive_dir, out, "--master", "local[1]", "--partition-bytes", "64k")
-    first = command(*arguments, "--json", name="table")
-    assert first.returncode == 0, first.stderr
-    assert json.loads(first.stdout)["messages"] == 500
+    arguments = ["table", str(archive_dir), str(out), "--partition-bytes", "64k"]
+    arguments += ["--master", spark.sparkContext.master]
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["messages"] == 500
     add_recording(archive_dir, fill(SegmentBuilder(), 50, 3))
-    second = command(*arguments, "--compact", "--vacuum", "0", name="table")
-    assert second.returncode == 0, second.stderr
-    assert "files became 1" in second.stderr
-    assert "files deleted" in second.stderr
+    assert main([*arguments, "--compact", "--vacuum", "0"]) == 0
+    printed = capfd.readouterr().err
+    assert "files became 1" in printed
+    assert "files deleted" in printed
     assert rows_of("delta", out) == expected_rows(archive_dir)
     assert sum(1 for _ in out.glob("*.parquet")) == 1
-    refused = command(archive_dir, archive_dir / "0-0.rec", name="table")
-    assert (refused.returncode, "is a file" in refused.stderr) == (2, True)
+    assert main(["table", str(archive_dir), str(archive_dir / "0-0.rec")]) == 2
+    assert "is a file" in capfd.readouterr().err

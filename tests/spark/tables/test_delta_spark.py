@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 
 import pyarrow
 from pyarrow import parquet
-from support.spark.delta_spark import DeltaSpark, DeltaSparkHand
+from support.spark.delta_spark import DeltaSpark, DeltaSparkHand, example
 from support.spark.table_history import History
 from support.spark.table_rig import expected_rows, run_here
 
@@ -55,6 +55,18 @@ def test_delta_spark_reads_the_rows(
         session.sql(f"CREATE TABLE {name} USING delta LOCATION '{tmp_path}/{name}'")
         session.sql(f"SELECT * FROM {name} WHERE recording_id = 1", found)
         assert _rows(found) == of_one_recording
+
+
+def test_the_statement_of_the_page(
+    session: DeltaSpark, archive_dir: Path, tmp_path: Path
+) -> None:
+    """The session is that of its example."""
+    add_recording(archive_dir, fill(SegmentBuilder(), 80))
+    _convert(archive_dir, tmp_path)
+    _, statement = example()
+    session.sql(statement.replace("/path/of/TABLE", str(tmp_path / "whole")))
+    session.sql("SELECT * FROM messages", found := tmp_path / "found.parquet")
+    assert _rows(found) == expected_rows(archive_dir)
 
 
 def test_random_histories_with_delta_spark(

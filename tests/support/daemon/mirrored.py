@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,25 +19,39 @@ from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.daemon.stopped import stopped
 from support.processes import free_port
 
+Properties = Mapping[str, str] | None
+
 
 class Three:
     """A leader and two mirrors, and maybe more archives."""
 
-    def __init__(self, folder: Path, count: int = 3) -> None:
+    def __init__(self, folder: Path, count: int = 3, properties: Properties = None) -> None:
+        """Start the archives, all at the same time, with these properties at each of their starts.
+
+        Archives that are to be lost should have a short `connect.timeout` and `message.timeout`:
+        the others wait for them that long.
+        """
         self.folder = folder
         self.exits = ExitStack()
         self.ports = [free_port() for _ in range(count)]
-        self.archives = [self.start(index) for index in range(count)]
+        self._properties = {"aeron.archive.message.timeout": "5s", **(properties or {})}
+        self.archives = [self._launched(index) for index in range(count)]
+        for archive in self.archives:
+            archive.await_ready()
 
-    def start(self, index: int, properties: dict[str, str] | None = None) -> AerotapeArchive:
+    def start(self, index: int, properties: Properties = None) -> AerotapeArchive:
         """Start an archive, or start it again after it was killed."""
+        return self._launched(index, properties).await_ready()
+
+    def _launched(self, index: int, properties: Properties = None) -> AerotapeArchive:
         archive = AerotapeArchive(
             self.folder / f"archive{index}",
             self.folder / f"aeron{index}",
             control_port=self.ports[index],
-            properties={"aeron.archive.message.timeout": "5s", **(properties or {})},
+            properties={**self._properties, **(properties or {})},
         )
-        return self.exits.enter_context(archive.start())
+        archive.launch()
+        return self.exits.enter_context(archive)
 
     def stopped(self, index: int) -> AbstractContextManager[None]:
         """Stop all threads of an archive."""
@@ -46,7 +60,7 @@ class Three:
     def kill(self, index: int) -> None:
         self.archives[index].kill()
 
-    def restart(self, index: int, properties: dict[str, str] | None = None) -> None:
+    def restart(self, index: int, properties: Properties = None) -> None:
         age_mark_file(self.archives[index].archive_dir)
         self.archives[index] = self.start(index, properties)
 
@@ -98,11 +112,11 @@ def payloads(begin: int, end: int) -> list[bytes]:
 
 
 @contextmanager
-def running(count: int = 3) -> Iterator[Three]:
-    """Run archives in a temporary directory."""
+def running(count: int = 3, properties: Properties = None) -> Iterator[Three]:
+    """Run archives in a temporary directory, with properties."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=base, prefix="aerotape-test-") as folder:
-        three = Three(Path(folder), count)
+        three = Three(Path(folder), count, properties)
         with three.exits:
             yield three
 

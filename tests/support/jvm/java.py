@@ -49,7 +49,11 @@ JAVA_OPENS = (
 )
 # The time that a Java client waits for a response; the machine may be busy.
 _MESSAGE_TIMEOUT_NS = 30_000_000_000
-_JVM_OPTIONS = (*JAVA_OPENS, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+# A variable with options for all JVMs of a process and its children; each prints a line about it to
+# its standard error.
+QUICK_JVMS = {"JDK_JAVA_OPTIONS": " ".join(QUICK)}
+_JVM_OPTIONS = (*JAVA_OPENS, *QUICK)
 
 
 class JavaArchiveException(Exception):

@@ -1,5 +1,7 @@
 """A Spark session with delta-spark, in a process of its own: its extensions are fixed at its start.
 
+The session is that of the example in docs/tables.md, with jars that are there already.
+
     python -m support.spark.delta_spark JARS
 
 Each line of its input is a JSON list of a statement of SQL and the Parquet file for its rows, or
@@ -13,14 +15,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from aerotape.context import Closing
+from support import page_examples
 from support.jvm.java import DELTA_SPARK, DELTA_STORAGE, find_jar
 from support.processes import ROOT
 
 SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -30,6 +33,15 @@ SETTINGS = {
     # Files that the latest version does not have may be deleted at once.
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
 }
+
+
+def example() -> tuple[str, str]:
+    """Return the start of the session of the example, and the statement that it runs then."""
+    [found] = [
+        each for each in page_examples.examples("tables.md") if "configure_spark_with_delta" in each
+    ]
+    beginning, statement = found.split("spark.sql(")
+    return beginning, statement.strip().strip('")')
 
 
 class DeltaSpark(Closing):
@@ -97,10 +109,14 @@ def main(jars: str) -> None:
 
     answers = sys.stdout
     sys.stdout = sys.stderr
-    builder = SparkSession.builder.master("local[1]").config("spark.jars", jars)
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+
+    def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+        return builder.master("local[1]").config(map={"spark.jars": jars, **SETTINGS})
+
+    delta: Any = SimpleNamespace(configure_spark_with_delta_pip=configure)
+    beginning, _ = example()
+    names = page_examples.run(beginning, SparkSession=SparkSession, delta=delta)
+    spark: SparkSession = names["spark"]
     for line in sys.stdin:
         statement, path = json.loads(line)
         error = ""

@@ -18,6 +18,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aerotape.replay.offline.directory import open_directory
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,6 +58,15 @@ class Relation:
     frame: DataFrame
     rows: Rows
     name: str = ""
+
+
+def add_recordings(archive_dir: Path) -> None:
+    """Add three recordings of two streams, one with a part of its positions, and an empty one."""
+    add_recording(archive_dir, fill(SegmentBuilder(stream_id=10, session_id=5), 30))
+    add_recording(archive_dir, fill(SegmentBuilder(stream_id=11), 20, seed=2))
+    builder = fill(SegmentBuilder(stream_id=10, start_position=98_304), 12, seed=3)
+    add_recording(archive_dir, builder)
+    add_recording(archive_dir, SegmentBuilder(stream_id=12))
 
 
 def rows_of(archive_dir: Path) -> Rows:

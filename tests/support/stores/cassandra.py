@@ -8,8 +8,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aerotape.context import Closing
 from support.processes import ROOT, HarnessError
@@ -135,14 +136,22 @@ class CassandraServer(Closing):
 
     def drop(self, keyspaces: Iterable[str]) -> None:
         """Drop keyspaces, as far as they exist."""
+        for keyspace in keyspaces:
+            self._session.execute(f"DROP KEYSPACE IF EXISTS {keyspace}", timeout=60)
+
+    @cached_property
+    def _session(self) -> Any:
+        """A session for all calls: to connect takes longer than to drop a keyspace."""
         from cassandra.cluster import Cluster
 
-        with Cluster(
-            ["127.0.0.1"], port=self.port, connect_timeout=60, control_connection_timeout=60
-        ) as cluster:
-            session = cluster.connect()
-            for keyspace in keyspaces:
-                session.execute(f"DROP KEYSPACE IF EXISTS {keyspace}", timeout=60)
+        return Cluster(
+            ["127.0.0.1"],
+            port=self.port,
+            connect_timeout=60,
+            control_connection_timeout=60,
+            schema_metadata_enabled=False,
+            token_metadata_enabled=False,
+        ).connect()
 
     def _await_start(self) -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -153,6 +162,8 @@ class CassandraServer(Closing):
 
     def close(self) -> None:
         """End the node and delete its data."""
+        if "_session" in vars(self):
+            self._session.cluster.shutdown()
         self._process.kill()
         self._process.wait()
         shutil.rmtree(self._directory, ignore_errors=True)

@@ -31,7 +31,11 @@ from aerotape.waiting import Task, run
 @pytest.mark.parametrize("listens", [False, True], ids=["nothing there", "silent"])
 def test_a_request_that_fails_leaves_nothing(tmp_path: Path, listens: bool) -> None:
     """Neither a ledger nor open files, whether the channel has a subscriber or not."""
-    properties = {"aeron.archive.message.timeout": "500ms"}
+    properties = {
+        "aeron.archive.connect.timeout": "1s",
+        "aeron.archive.message.timeout": "500ms",
+        "aeron.publication.linger.timeout": "100ms",
+    }
     with AerotapeArchive(
         tmp_path / "archive", tmp_path / "aeron", properties=properties
     ) as archive:

@@ -27,6 +27,7 @@ def test_a_ledger_that_is_not_created_leaves_no_connections(tmp_path: Path) -> N
     properties = {
         "aeron.archive.connect.timeout": "1s",
         "aeron.archive.message.timeout": "500ms",
+        "aeron.publication.linger.timeout": "100ms",  # that long has it open files
     }
     mirrors = [f"aeron:udp?endpoint=localhost:{free_port()}" for _ in range(4)]
     with (

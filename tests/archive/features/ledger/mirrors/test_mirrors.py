@@ -33,19 +33,21 @@ from aerotape.errors import (
 )
 
 TYPES = ("PD_JOURNAL", "VD_JOURNAL")
+# So long do archives wait for one that is stopped, was killed or does not exist.
+BRIEF = {"aeron.archive.connect.timeout": "2500ms", "aeron.archive.message.timeout": "2500ms"}
 
 
 @pytest.fixture
 def three() -> Iterator[Three]:
     """Three archives for one test."""
-    with running() as three:
+    with running(properties=BRIEF) as three:
         yield three
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Three]:
     """Three archives for tests that do not kill any."""
-    with running() as three:
+    with running(properties=BRIEF) as three:
         yield three
 
 
@@ -97,7 +99,7 @@ def test_a_mirror_request_that_fails_leaves_nothing(shared: Three) -> None:
 @pytest.mark.parametrize("kind", TYPES)
 def test_an_ack_quorum_is_enough_and_necessary(shared: Three, kind: str) -> None:
     """One mirror that does not respond delays nothing; with two, nothing is acknowledged."""
-    with shared.client(timeout_s=5.0) as client:
+    with shared.client(timeout_s=3.0) as client:
         writer = shared.create(client, kind)
         writer.add(b"first")
         with shared.stopped(1):
