@@ -297,7 +297,7 @@ def test_the_table_command_writes_and_maintains_a_delta_table(
     """After two runs in the active session, compaction and vacuum, the rows are the reader's."""
     out = tmp_path / "delta"
     arguments = ["table", str(archive_dir), str(out), "--partition-bytes", "64k"]
-    arguments += ["--master", spark.sparkContext.master]
+    arguments += ["--master", str(spark.sparkContext.master)]
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["messages"] == 500
     add_recording(archive_dir, fill(SegmentBuilder(), 50, 3))

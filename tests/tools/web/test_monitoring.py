@@ -135,7 +135,8 @@ def asked(url: str) -> Any:
 
 def instance(service: WebService) -> str:
     """Return what Prometheus calls it."""
-    return service.url.removeprefix("http://").rstrip("/")
+    url: str = service.url
+    return url.removeprefix("http://").rstrip("/")
 
 
 def alerts(url: str, service: WebService) -> set[str]:
