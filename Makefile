@@ -4,7 +4,8 @@
 PYTHON      ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14,$(shell command -v $(name) >/dev/null 2>&1 && $(name) -c '' 2>/dev/null && echo $(name))) python3)
 PYTEST_ARGS ?=
 # The tests of one file run in the same process, the files in the order of tests/conftest.py.
-TEST_PROCESSES ?= 2
+# More than processors, because many of them wait for others.
+TEST_PROCESSES ?= 3
 PYTEST := -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 DEMO_ARGS   ?=
 BENCH_ARGS  ?=
@@ -58,7 +59,7 @@ demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Par
 
 test: setup $(STAMPS)/test-packages ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 	@echo "aerotape: testing the native crate"
-	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --profile $(PROFILE) --workspace --no-default-features --lib
+	@eval "$$($(PY) native/build_environment.py)" && cd native && cargo test --quiet --profile $(PROFILE) --workspace --no-default-features --lib
 	@$(PY) $(PYTEST) $(PYTEST_ARGS)
 
 test-fast: $(STAMPS)/installed ## Run the tests that need neither a JVM nor Spark and are not slow (PYTEST_ARGS=…)

@@ -14,6 +14,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,6 +41,9 @@ def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
     variables["UUID_NO_PKG_CONFIG"] = "1"  # toolchain.cmake has Aeron do without
     if "CMAKE_TOOLCHAIN_FILE" not in environ:
         variables["CMAKE_TOOLCHAIN_FILE"] = str(NATIVE / "toolchain.cmake")
+    if not target and "PYO3_PYTHON" not in environ:
+        # As setuptools-rust has it: PyO3, with all of ours after it, is built again if it changes.
+        variables["PYO3_PYTHON"] = sys.executable
     cpu = BASELINE_CPU.get(architecture)
     if cpu is not None and "RUSTERON_C_MARCH" not in environ:
         variables["RUSTERON_C_MARCH"] = cpu
