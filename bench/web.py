@@ -33,6 +33,7 @@ from urllib.parse import urlsplit
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from support.beside import working
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 from support.steady_publisher import SteadyPublisher
@@ -140,21 +141,15 @@ def stopped(pid: int) -> Iterator[None]:
 @contextmanager
 def crashing(directory: Path) -> Iterator[None]:
     """Run a further service that is killed half a second after each start."""
-    done = threading.Event()
 
-    def run() -> None:
+    def run(done: threading.Event) -> None:
         while not done.is_set():
             with service(directory) as where:
                 done.wait(0.5)
                 os.kill(where[2], signal.SIGKILL)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with working(run):
         yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def beside(folder: Path, rounds: int, length: int, count: int) -> dict[str, float]:
@@ -296,21 +291,15 @@ def steady(archive: aerotape.Archive) -> tuple[float, float]:
 @contextmanager
 def monitored(where: tuple[str, int, int], authorization: str) -> Iterator[list[float]]:
     """Request /healthz and /metrics ten times a second; yield the longest time so far, seconds."""
-    done = threading.Event()
     longest = [0.0]
 
-    def run() -> None:
+    def run(done: threading.Event) -> None:
         while not done.wait(0.1):
             for path in ("/healthz", "/metrics"):
                 longest[0] = max(longest[0], get(where, path, authorization))
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with working(run):
         yield longest
-    finally:
-        done.set()
-        thread.join()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.beside import working
 from support.builders.built_archive import add_entry
 from support.builders.mark_files import acquire, in_use, leave
 from support.builders.segment_builder import SegmentBuilder, crc32
@@ -126,19 +127,13 @@ def test_both_archives_respect_a_claim(tmp_path: Path, aeron_dir: Path) -> None:
 @contextmanager
 def signs_of_life(ours: MarkFile) -> Iterator[None]:
     """Refresh the activity timestamp as a conductor does, because the JVM may start slowly."""
-    done = threading.Event()
 
-    def beat() -> None:
+    def beat(done: threading.Event) -> None:
         while not done.wait(0.2):
             ours.update_activity(time.time_ns() // 1_000_000)
 
-    heart = threading.Thread(target=beat)
-    heart.start()
-    try:
+    with working(beat):
         yield
-    finally:
-        done.set()
-        heart.join()
 
 
 def ours_pid(directory: Path) -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.beside import working
 from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.daemon.recording import wait_until
 from support.model.messages import message
@@ -47,22 +48,16 @@ ARCHIVE_KILLED_IN = (1, 3)
 @contextmanager
 def publishing(publication: aerotape.ExclusivePublication, pause_s: float) -> Iterator[None]:
     """Send messages of up to 6000 bytes with pauses between them, while there is a subscriber."""
-    over = threading.Event()
 
-    def send() -> None:
+    def send(over: threading.Event) -> None:
         index = 0
         while not over.is_set():
             if publication.offer(message(STREAM_ID, index, 0, 6000)) > 0:
                 index += 1
             time.sleep(pause_s)
 
-    sender = threading.Thread(target=send)
-    sender.start()
-    try:
+    with working(send):
         yield
-    finally:
-        over.set()
-        sender.join()
 
 
 def start_archive(archive_dir: Path, aeron: aerotape.Aeron) -> AerotapeArchive:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import aerotape
 from aerotape import PersistentSubscription
 from aerotape.aeron import ADMIN_ACTION
+from support.beside import working
 from support.daemon.recording import Made, start_recording
 from support.jvm.java import free_port
 from support.model.messages import message
@@ -39,9 +40,8 @@ class Live:
     @contextmanager
     def sending(self, pause_s: float = 0.0005) -> Iterator[None]:
         """Send further messages until the block ends."""
-        over = threading.Event()
 
-        def send() -> None:
+        def send(over: threading.Event) -> None:
             made = self.made
             position = 0
             # A publication that has begun another term has not sent the message that follows.
@@ -54,13 +54,8 @@ class Live:
                     made.sent.append((payload, position, reserved))
                 time.sleep(pause_s)
 
-        sender = threading.Thread(target=send)
-        sender.start()
-        try:
+        with working(send):
             yield
-        finally:
-            over.set()
-            sender.join()
 
     def send(self, count: int) -> None:
         """Send `count` further messages, of up to 6000 bytes."""

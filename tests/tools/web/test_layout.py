@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support import browser as browsers
+from support.beside import working
 from support.browser import complaints, text
 from support.daemon.archives import ServedArchive, serve
 from support.daemon.command_line import CommandLine
@@ -63,9 +64,8 @@ DRAWN = """
 @contextmanager
 def stirred(served: ServedArchive) -> Iterator[None]:
     """Add ledgers, and clients that come and go, until the end."""
-    done = threading.Event()
 
-    def run() -> None:
+    def run(done: threading.Event) -> None:
         for number in itertools.count(2):
             with served.connect(client_name=f"client {number}") as client:
                 ledger = aerotape.QualifiedId(SCOPE, number)
@@ -76,13 +76,8 @@ def stirred(served: ServedArchive) -> Iterator[None]:
                 if done.wait(1):
                     return
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with working(run):
         yield
-    finally:
-        done.set()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

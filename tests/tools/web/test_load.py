@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from support.beside import working
 from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine
 from support.daemon.command_line import aerotape as command
@@ -81,9 +82,8 @@ def request_of(path: str, authorization: str = "") -> str:
 @contextmanager
 def read_slowly(connections: list[socket.socket]) -> Iterator[None]:
     """Read 4 KiB of each connection now and then, in a thread; its end is its reader's, too."""
-    done = threading.Event()
 
-    def run() -> None:
+    def run(done: threading.Event) -> None:
         left = list(connections)
         for each in left:
             each.setblocking(False)
@@ -97,13 +97,8 @@ def read_slowly(connections: list[socket.socket]) -> Iterator[None]:
                 except OSError:
                     left.remove(each)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with working(run):
         yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def peak_bytes(pid: int) -> int:
