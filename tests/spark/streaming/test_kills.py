@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
 TASK = "pyspark.worker"
 STREAM_ID = 41
-# For each seed.
-ROUNDS = ("driver", "stop", PLANNER, "stop", TASK)
+# For each seed. After one that kills workers, the next query may have to be started again.
+ROUNDS = ("driver", "stop", TASK, "stop", PLANNER)
 ARCHIVE_KILLED_IN = (1, 3)
 
 
