@@ -49,10 +49,12 @@ def web(archive: ServedArchive) -> Iterator[WebService]:
 def recorded(
     archive: ServedArchive, client: aerotape.ArchiveClient, stream_id: int, count: int = 300
 ) -> int:
-    """Record messages of 1,000 bytes, and stop; return the recording id."""
+    """Record messages of 1,000 bytes, and stop; return the recording id.
+
+    Each call needs another stream: the driver may still have the publication of the last one.
+    """
     with aerotape.Aeron(archive.aeron_dir) as aeron:
         client.start_recording("aeron:ipc", stream_id)
-        # Not one that the test before has closed, and the driver not yet.
         publication = aeron.add_exclusive_publication("aeron:ipc", stream_id)
         recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
         for _ in range(count):
@@ -124,22 +126,23 @@ def test_plans_are_what_is_deleted(
 
 
 @pytest.mark.parametrize(
-    ("query", "part"),
+    ("stream_id", "query", "part"),
     [
-        ("action=truncate", "expected one of the recording's, 0 to"),
-        (f"action=truncate&position={1 << 40}", "expected one of the recording's, 0 to"),
-        ("action=purge&position=64", f"begins at 0, and the next one at {SEGMENT}"),
-        ("action=burn", "action"),
+        (7521, "action=truncate", "expected one of the recording's, 0 to"),
+        (7522, f"action=truncate&position={1 << 40}", "expected one of the recording's, 0 to"),
+        (7523, "action=purge&position=64", f"begins at 0, and the next one at {SEGMENT}"),
+        (7524, "action=burn", "action"),
     ],
 )
 def test_plans_that_are_none(
     archive: ServedArchive,
     client: aerotape.ArchiveClient,
     web: WebService,
+    stream_id: int,
     query: str,
     part: str,
 ) -> None:
-    recording_id = recorded(archive, client, 7502, 1)
+    recording_id = recorded(archive, client, stream_id, 1)
     found = web.get(f"/api/v1/recordings/{recording_id}/removal?{query}")
     assert found.status == 400
     assert part in found.json["detail"]
