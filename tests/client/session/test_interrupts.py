@@ -18,7 +18,10 @@ from support.daemon.recording import Made, new_stream_id, recorded
 import aerotape
 
 # An alarm may raise in a destructor, where no caller can catch it.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.timeout(method="thread"),  # the other method has the alarm
+]
 LONGEST_S = 0.02
 ALARMS = 40
 

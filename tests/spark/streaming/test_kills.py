@@ -36,6 +36,7 @@ pytestmark = pytest.mark.crash
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
 TASK = "pyspark.worker"
@@ -68,18 +69,24 @@ def start_archive(archive_dir: Path, aeron: aerotape.Aeron) -> AerotapeArchive:
     return archive
 
 
-def kill_process(spark: SparkSession, module: str) -> None:
-    """Kill the Python processes of a session that run a module, once there is one."""
+def kill_until_it_ends(spark: SparkSession, query: StreamingQuery, module: str) -> None:
+    """Kill the Python processes that run a module, until the query raises what ends it.
+
+    Spark replaces workers that had nothing to do when they were killed, and the query goes on. A
+    daemon of workers is killed with its process group: one that it has just started would remain.
+    """
     jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
 
-    def killed() -> bool:
-        found = [pid for pid in _descendants(jvm) if module in _arguments(pid)]
-        for pid in found:
+    def has_ended() -> bool:
+        for pid in [pid for pid in _descendants(jvm) if module in _arguments(pid)]:
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        return bool(found)
+                if os.getpgid(pid) == pid:
+                    os.killpg(pid, signal.SIGKILL)
+                else:
+                    os.kill(pid, signal.SIGKILL)
+        return bool(query.awaitTermination(1))
 
-    wait_until(killed, f"a process of {module}")
+    wait_until(has_ended, f"the end of a query whose processes of {module} are killed")
 
 
 def replace_workers(spark: SparkSession) -> None:
@@ -200,9 +207,8 @@ def test_a_query_killed_in_each_way_loses_and_repeats_nothing(
                     if what == "stop":
                         query.stop()
                     else:
-                        kill_process(spark, what)
                         with pytest.raises(Exception, match="STREAM_FAILED"):
-                            query.awaitTermination()
+                            kill_until_it_ends(spark, query, what)
                         if what == TASK:
                             replace_workers(spark)
                 repeated += is_in_a_batch()
