@@ -9,6 +9,7 @@ from typing import Any
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.schema_files import load_schema
 from aerotape.codecs.schema_options import timestamp_fields
+from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.selection import Selection
 from aerotape.tools._cli.selecting import flag
 from aerotape.tools.messages._printing import payload_schema
@@ -24,9 +25,18 @@ def schema_selections(files: Sequence[Path], options: Mapping[str, Any]) -> list
         options: values of the options by which fields are decoded, by name.
 
     Raises:
-        ConfigurationError: a file cannot be read, or there are options without any file.
+        ConfigurationError: a file cannot be read, two have the same name, or there are options
+            without any file.
         CodecError: it is not a schema.
     """
+    named: dict[str, Path] = {}
+    for path in files:
+        if (other := named.setdefault(path.stem, path)) is not path:
+            raise ConfigurationError(
+                f"--schema {other} and --schema {path} would both be known as {path.stem!r}, the"
+                " name of the file without its ending: rename one",
+                "--schema",
+            )
     if not files:
         Selection.of(options, flag)
         return []

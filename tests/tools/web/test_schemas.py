@@ -121,7 +121,8 @@ def test_without_them_a_field_is_a_number(own: CommandLine, archive: Path, venue
 
 
 def test_what_is_refused(archive: Path, venues: Path) -> None:
-    """When the service starts: a field that no schema has, and options without a schema."""
+    """When the service starts: a field that no schema has, options without a schema, two schemas of
+    the same name."""
 
     def error(*options: object) -> str:
         return aerotape("web", archive, "--http", 0, *options, expect=2).err
@@ -135,6 +136,11 @@ def test_what_is_refused(archive: Path, venues: Path) -> None:
         option = f"--{name.replace('_', '-')}"
         refused = error(option, TEXTS[name])
         assert f"{option} is of a schema: give --schema too" in refused
+    other = venues.parent / "others" / venues.name
+    other.parent.mkdir()
+    other.write_text(VENUES)
+    refused = error(*both, "--schema", other)
+    assert f"--schema {venues} and --schema {other} would both be known as 'venues'" in refused
 
 
 @pytest.mark.parametrize("name", OF_DECODING)
