@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
+from aerotape.catalog.segment_files import open_regular_file
 from aerotape.catalog.time_index.file import (
     HEADER_LENGTH,
     DamagedTimeIndexError,
@@ -47,12 +48,12 @@ class StoredPoints(Closing):
             StorageError: its segment files cannot be listed.
         """
         self._path = time_index_path(recording.archive_dir, recording.recording_id)
-        self._file = -1
+        self._file: BinaryIO | None = None
         self._read_points: Sequence[TimePoint] | None = None
         self._count = 0
         try:
-            self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            found = parse_provenance(self._path, os.pread(self._file, HEADER_LENGTH, 0))
+            self._file = open_regular_file(self._path)
+            found = parse_provenance(self._path, self._read(0, HEADER_LENGTH))
             if found == Provenance.of(recording.entry):
                 self._count = self._complete()
                 return
@@ -63,7 +64,8 @@ class StoredPoints(Closing):
 
     def _complete(self) -> int:
         """Return the number of points, without those at the end that are not complete."""
-        size = os.fstat(self._file).st_size
+        assert self._file is not None
+        size = os.fstat(self._file.fileno()).st_size
         count = max(size - HEADER_LENGTH, 0) // POINT_LENGTH
         for end in range(count, max(count - _INCOMPLETE, 0), -1):
             if decode_point(self._data(end - 1)) is not None:
@@ -97,14 +99,17 @@ class StoredPoints(Closing):
         return bisect_right(range(self._count), time_ns, key=lambda index: self[index].time_ns)
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        """Close the file. Idempotent."""
+        if self._file is not None:
+            self._file.close()
 
     def _data(self, number: int) -> bytes:
+        return self._read(HEADER_LENGTH + number * POINT_LENGTH, POINT_LENGTH)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        assert self._file is not None
         with StorageErrors(f"cannot read time index {self._path}", self._path):
-            return os.pread(self._file, POINT_LENGTH, HEADER_LENGTH + number * POINT_LENGTH)
+            return os.pread(self._file.fileno(), length, offset)
 
 
 class RecordedTimes(StoredPoints):

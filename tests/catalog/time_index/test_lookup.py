@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_damaged_point_gives_no_time(built: Built) -> None:
 
 
 def test_without_a_usable_index(built: Built) -> None:
-    """It is missing, of another recording, not an index, or a link."""
+    """It is missing, of another recording, not an index, or not a file."""
     nothing = [None] * len(built.stream.messages)
     other = Provenance(9, START_MS, 0, 0, 1)
     write_time_index(built.path, other, built.points)
@@ -84,8 +85,19 @@ def test_without_a_usable_index(built: Built) -> None:
     assert times_of(built) == nothing
     built.path.unlink()
     assert times_of(built) == nothing
-    built.path.symlink_to("/dev/null")
+    built.path.mkdir()
     assert times_of(built) == nothing
+    built.path.rmdir()
+    os.mkfifo(built.path)
+    assert times_of(built) == nothing
+
+
+def test_an_index_behind_a_link(built: Built) -> None:
+    """It is read, as segment files are."""
+    wanted = columns_of(built)
+    built.path.rename(elsewhere := built.path.with_name("elsewhere"))
+    built.path.symlink_to(elsewhere)
+    assert times_of(built) == columns_of(built) == wanted
 
 
 def test_points_that_another_archive_may_have_overwritten(built: Built) -> None:
