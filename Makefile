@@ -4,9 +4,10 @@
 PYTHON      ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14,$(shell command -v $(name) >/dev/null 2>&1 && $(name) -c '' 2>/dev/null && echo $(name))) python3)
 PYTEST_ARGS ?=
 # The tests of one file run in the same process, the files in the order of tests/conftest.py.
-# More than processors, because many of them wait for others.
+# More than processors, because many of them wait for others. A process that ends in the middle of a
+# test ends the run: pytest-xdist would wait for ever for one that replaces it.
 TEST_PROCESSES ?= 3
-PYTEST := -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+PYTEST := -m pytest -n $(TEST_PROCESSES) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 DEMO_ARGS   ?=
 BENCH_ARGS  ?=
 # Releases of Zeebe whose journals tests read and write.
