@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import ctypes
 import functools
 import queue
 import random
@@ -36,17 +35,14 @@ FAST_ARCHIVE = {
     "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
     "aeron.archive.recording.events.enabled": "false",
 }
-_PR_SET_PDEATHSIG = 1
+# A function that is called in a fork could wait for ever for a lock of a thread that it lacks.
+_KILLED_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL")
 # Not Python's default generator, which hypothesis seeds with the same value each time.
 _PORTS = random.SystemRandom()
 
 
 class HarnessError(Exception):
     """A child process did not start, ended or did not respond in time."""
-
-
-def _end_with_the_test_run() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -100,7 +96,7 @@ class ChildProcess:
     ) -> None:
         """Start it; with `dies_with_parent` it is killed when the starting thread ends."""
         self._process = subprocess.Popen(
-            command,
+            [*_KILLED_WITH_ITS_PARENT, *command] if dies_with_parent else command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -108,7 +104,6 @@ class ChildProcess:
             errors="replace",
             bufsize=1,
             env=env,
-            preexec_fn=_end_with_the_test_run if dies_with_parent else None,
         )
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._log: collections.deque[str] = collections.deque(maxlen=500)
