@@ -15,6 +15,9 @@ from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import await_true
 from support.forked import Forked
 
+MAX_BYTES = 256 << 20
+"""The most memory that the service may need."""
+
 
 class Answer(NamedTuple):
     """A response."""
@@ -35,6 +38,13 @@ class Answer(NamedTuple):
 def basic(user: str, secret: str) -> str:
     """Return the value of the header `Authorization`."""
     return "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()
+
+
+def peak_bytes(pid: int) -> int:
+    """Return the most resident memory that a process has had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    [found] = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(found) * 1024
 
 
 class WebService:

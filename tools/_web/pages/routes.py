@@ -34,8 +34,15 @@ from aerotape.tools._web.health import checks
 from aerotape.tools._web.journals import Journals
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.pages.entities import add_entities
-from aerotape.tools._web.pages.formats import fields_text, grouped, safe, second_of, time_of
-from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
+from aerotape.tools._web.pages.formats import (
+    MAX_TEXT,
+    grouped,
+    message_text,
+    safe,
+    second_of,
+    time_of,
+)
+from aerotape.tools._web.pages.tables import PAGE_ROWS, add_tables
 from aerotape.tools._web.paths import route_path
 from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.changes import ACCEPTING, Changes
@@ -97,7 +104,7 @@ class Pages:
         environment.undefined = StrictUndefined
         environment.finalize = safe
         environment.filters |= {"size": bytes_text, "time": time_of, "grouped": grouped}
-        environment.filters |= {"fields": fields_text, "printable": printable, "second": second_of}
+        environment.filters |= {"printable": printable, "second": second_of}
 
     def page(
         self,
@@ -267,7 +274,7 @@ def router(
                         schema or None,
                         max_payload=MAX_TEXT,
                     )
-                    messages = search.messages
+                    messages = [_shown(each) for each in search.messages]
                     position = search.from_position if from_time else position
                 else:
                     if follows or before is not None:
@@ -280,7 +287,7 @@ def router(
                         schema or None,
                         max_payload=MAX_TEXT,
                     ):
-                        messages.append(each)
+                        messages.append(_shown(each))
         except AerotapeError as error:
             messages_problem = str(error)
         return page(
@@ -317,6 +324,12 @@ def router(
     add_tables(routes, page, observed, session, retention)
     add_entities(routes, page, journals, topics)
     return routes
+
+
+def _shown(message: dict[str, Any]) -> dict[str, Any]:
+    """Return what a page has of a message's row: not its fields, which may take much memory."""
+    names = ("position", "end_position", "recorded_time", "length")
+    return {**{name: message[name] for name in names}, "text": message_text(message)}
 
 
 def _views(

@@ -34,6 +34,8 @@ from aerotape.tools.messages._printing import decoded, message_row
 
 MAX_PAYLOAD: Final = 1 << 16
 """The most bytes of a payload in an answer."""
+_MAX_FIELDS: Final = 4 * MAX_PAYLOAD
+"""The most bytes of the fields of a payload, in Arrow columns."""
 MAX_BINS: Final = 2_000
 _MAX_BYTES: Final = 8 << 20
 _WINDOW: Final = 256 << 10
@@ -214,8 +216,8 @@ class Reading:
 
         `recorded_time` is that of the last point of the time index at or before a message, null
         without one.
-        With a schema, `fields` are those of the payload, null if it is of another schema or too
-        long.
+        With a schema, `fields` are those of the payload, null if it is of another schema, or if it
+        or they are too long.
 
         Args:
             found: the recording.
@@ -313,7 +315,7 @@ class Reading:
 
     def _fields(self, schema: str, payload: bytes) -> Any:
         try:
-            fields = decoded(self.schemas[schema], payload)
+            fields = decoded(self.schemas[schema], payload, max_bytes=_MAX_FIELDS)
         except ValueError:
             return None
         return None if fields is None else json.loads(fields)
