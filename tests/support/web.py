@@ -6,6 +6,7 @@ import base64
 import http.client
 import json
 import ssl
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +39,15 @@ class Answer(NamedTuple):
 def basic(user: str, secret: str) -> str:
     """Return the value of the header `Authorization`."""
     return "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Create a certificate for localhost, signed by itself; return its file and its key's."""
+    made, key = folder / "certificate.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    command += ["-keyout", str(key), "-out", str(made), "-days", "2"]
+    subprocess.run(command, check=True, capture_output=True)
+    return made, key
 
 
 def peak_bytes(pid: int) -> int:

@@ -68,13 +68,14 @@ def serve(
     """
     log_to_standard_error("web", logging.WARNING)
     _return_memory()
+    limits = _limits()
     config = uvicorn.Config(
         create_app(observed, session, settings),
         host=settings.host,
         port=settings.port,
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
-        http=_limits().protocol(),
+        http=limits.protocol(),
         loop="asyncio",
         ws="none",
         backlog=_BACKLOG,
@@ -91,6 +92,8 @@ def serve(
         raise ConfigurationError(
             f"cannot serve with {settings.certificate}: {error}", "--certificate"
         ) from None
+    # Not by uvicorn: a handshake is one of the connections that are limited.
+    limits.tls, config.ssl = config.ssl, None
     listening = _listen(settings.host, settings.port)
     stop = StopSignals()
     host, port = listening.getsockname()[:2]
