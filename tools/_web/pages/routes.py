@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import re
 import shlex
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
+from aerotape.replay.offline import option_text
 from aerotape.replay.offline.selection import Selection
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.journals import Journals
@@ -60,7 +60,6 @@ from aerotape.tools._web.safety.users import is_admitted
 from aerotape.tools._web.session import ControlSession
 from aerotape.tools._web.topics import Topics
 
-_INT32: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _FOLDER: Final = Path(__file__).parent
 _MESSAGES: Final = 50
 _SEGMENTS: Final = 200
@@ -204,7 +203,8 @@ def router(
         ascending: bool = False,
         after: int | None = None,
     ) -> Response:
-        stream = int(stream_id) if _INT32.fullmatch(stream_id) else None
+        # The form has "" for any.
+        stream = option_text.int32(stream_id, "stream_id") if stream_id else None
         total, rows = listed(
             observed.snapshot(),
             Selection(channel=channel or None, stream_id=stream, live=True if live else None),

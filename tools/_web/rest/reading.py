@@ -422,7 +422,11 @@ def listed(
     after: int | None,
     limit: int,
 ) -> tuple[int, list[dict[str, Any]]]:
-    """The number of recordings that match, and a page of them, after a recording id."""
+    """The number of recordings that match, and a page of them, after a recording.
+
+    Raises:
+        ConfigurationError: the order does not follow from the id of the recording, which is gone.
+    """
     positions = snapshot.positions()
     found = [
         each
@@ -436,10 +440,17 @@ def listed(
         return getattr(descriptor, sort), descriptor.recording_id
 
     found.sort(key=key, reverse=descending)
-    ids = [each.recording_id for each in found]
-    begin = ids.index(after) + 1 if after in ids else 0
-    page = found[begin : begin + limit]
-    return len(found), [row_of(snapshot, positions, each) for each in page]
+    total = len(found)
+    if after is not None:
+        # It may match no more: it was stopped since, or deleted.
+        last = next((key(each) for each in snapshot.recordings if each.recording_id == after), None)
+        if last is None and sort != "recording_id":
+            raise ConfigurationError(
+                f"after={after}: there is no such recording; begin again without it", "after"
+            )
+        last = last or (after, after)
+        found = [each for each in found if (key(each) < last if descending else key(each) > last)]
+    return total, [row_of(snapshot, positions, each) for each in found[:limit]]
 
 
 def _end_ns(recording: Recording) -> int:
