@@ -21,7 +21,7 @@ from aerotape.channel_uri import alias_of
 from aerotape.clock import epoch_ms
 from aerotape.codecs.payload_values import timestamp_text
 from aerotape.codecs.payloads import PayloadSchema
-from aerotape.errors import ConfigurationError, SegmentError
+from aerotape.errors import ConfigurationError, SegmentError, StorageError
 from aerotape.formatting import utf8_text
 from aerotape.message import Message
 from aerotape.protocol import NULL_POSITION
@@ -162,12 +162,15 @@ class Reading:
         """Iterate over segment files from a position on (CatalogError, StorageError)."""
         length = found.descriptor.segment_file_length
         for each in found.segment_files():
-            if position is None or each.base_position + length > position:
-                yield {
-                    "name": each.path.name,
-                    "base_position": each.base_position,
-                    "length": each.path.stat().st_size,
-                }
+            if position is not None and each.base_position + length <= position:
+                continue
+            try:
+                size = each.path.stat().st_size
+            except FileNotFoundError:  # it was purged since
+                continue
+            except OSError as error:
+                raise StorageError(f"{each.path.name}: {error.strerror}", each.path) from None
+            yield {"name": each.path.name, "base_position": each.base_position, "length": size}
 
     def removal(self, found: Recording, action: Removal, position: int | None) -> dict[str, int]:
         """The bytes of a recording and the number of segment files that an action would delete.
