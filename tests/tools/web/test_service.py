@@ -63,7 +63,9 @@ def test_other_hosts_and_sites_are_refused(own: CommandLine) -> None:
         assert web.get("/metrics", Host="tape.example:8080").status == 200
         assert web.get("/metrics", Host="localhost").status == 200
         assert web.get("/healthz", "POST", Origin="http://evil.example").status == 403
-        assert web.get("/healthz", "POST", Origin=web.url.rstrip("/")).status == 405
+        assert web.get("/healthz", "POST", Sec_Fetch_Site="cross-site").status == 403
+        own_page = {"Origin": web.url.rstrip("/"), "Sec_Fetch_Site": "same-origin"}
+        assert web.get("/healthz", "POST", **own_page).status == 405
         assert "default-src 'self'" in web.get("/healthz").headers["content-security-policy"]
 
 
