@@ -6,6 +6,7 @@ import base64
 import http.client
 import json
 import ssl
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,9 @@ from urllib.parse import urlsplit
 from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import await_true
 from support.forked import Forked
+
+MAX_BYTES = 256 << 20
+"""The most memory that the service may need."""
 
 
 class Answer(NamedTuple):
@@ -35,6 +39,22 @@ class Answer(NamedTuple):
 def basic(user: str, secret: str) -> str:
     """Return the value of the header `Authorization`."""
     return "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Create a certificate for localhost, signed by itself; return its file and its key's."""
+    made, key = folder / "certificate.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    command += ["-keyout", str(key), "-out", str(made), "-days", "2"]
+    subprocess.run(command, check=True, capture_output=True)
+    return made, key
+
+
+def peak_bytes(pid: int) -> int:
+    """Return the most resident memory that a process has had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    [found] = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(found) * 1024
 
 
 class WebService:

@@ -68,7 +68,7 @@ class Journals:
             from_seq_nr: the first event; None: so that the newest are read, as many as the limit if
                 their numbers have no gaps.
             limit: the most events.
-            max_bytes: the most bytes of their payloads, but of one event.
+            max_bytes: the most bytes of their payloads and tags, but of one event.
 
         Raises:
             ConfigurationError: the topic has no valid name.
@@ -104,11 +104,11 @@ class Journals:
 
 
 def _limited(reading: TailEvents, limit: int, max_bytes: int) -> Iterator[EventRecord]:
-    """Iterate over the first events, as many as a number and the bytes of their payloads allow."""
+    """Iterate over the first events, as many as their number and length allow."""
     count = length = 0
     while batch := run(reading.next()):
         for event in batch:
-            length += len(event.event.payload or b"")
+            length += len(event.event.payload or b"") + sum(map(len, event.event.tags))
             if count == limit or (count and length > max_bytes):
                 return
             yield event

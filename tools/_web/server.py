@@ -68,16 +68,17 @@ def serve(
     """
     log_to_standard_error("web", logging.WARNING)
     _return_memory()
+    limits, backlog = _limits()
     config = uvicorn.Config(
         create_app(observed, session, settings),
         host=settings.host,
         port=settings.port,
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
-        http=_limits().protocol(),
+        http=limits.protocol(),
         loop="asyncio",
         ws="none",
-        backlog=_BACKLOG,
+        backlog=backlog,
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_STOP_S,
@@ -91,6 +92,8 @@ def serve(
         raise ConfigurationError(
             f"cannot serve with {settings.certificate}: {error}", "--certificate"
         ) from None
+    # Not by uvicorn: a handshake is one of the connections that are limited.
+    limits.tls, config.ssl = config.ssl, None
     listening = _listen(settings.host, settings.port)
     stop = StopSignals()
     host, port = listening.getsockname()[:2]
@@ -120,15 +123,20 @@ def _return_memory() -> None:
         library.mallopt(_M_MMAP_THRESHOLD, 64 << 10)
 
 
-def _limits() -> ConnectionLimits:
-    """Allow this process as many open files as its hard limit, and connections as fit."""
+def _limits() -> tuple[ConnectionLimits, int]:
+    """Allow this process as many open files as its hard limit, and connections as fit.
+
+    Returns:
+        The limits, and how many connections are accepted at once, before they are limited.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):  # the system refuses it
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         soft = hard
     limits = ConnectionLimits()
     limits.connections = max(min(limits.connections, soft - _SPARE_FILES), 1)
-    return limits
+    spare = soft - limits.connections - _SPARE_FILES // 2
+    return limits, max(min(spare, _BACKLOG), 1)
 
 
 def _listen(host: str, port: int) -> socket.socket:

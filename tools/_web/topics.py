@@ -20,9 +20,9 @@ from aerotape.codecs.entity.messages import decode, read_header
 from aerotape.codecs.entity.payload import events_of
 from aerotape.entity.topic import check_topic, existing_recordings_of, recordings_of, topics_of
 from aerotape.errors import CodecError, ConfigurationError, EntityError, SegmentError
-from aerotape.message import Message
 from aerotape.replay.offline.directory import Recording, directory_at
 from aerotape.tools._web.observed import ObservedArchive
+from aerotape.tools._web.rest.answers import row_text
 
 MAX_KEYS: Final = 1_000
 _SEARCH_S: Final = 1.0
@@ -30,6 +30,9 @@ _MAX_SCANNED: Final = 64 << 20
 _WINDOW: Final = 256 << 10
 _MAX_MERGED: Final = 64
 """The most partitions whose records are put in the order of their times."""
+_MAX_FOUND: Final = 1 << 20
+"""The most bytes of rows, but of one."""
+_MAX_PROBLEMS: Final = 20
 _ACTIONS: Final = {
     ActionKind.APPEND: "append",
     ActionKind.CONDITIONAL_APPEND: "conditional append",
@@ -51,7 +54,7 @@ class Keys:
         before: the positions, by partition, down to which the search has come.
         searched_bytes: of the log.
         left_bytes: of the log, which a search from `before` on would read.
-        problems: why a part of the log could not be read, a sentence each.
+        problems: why a part of the log could not be read, a sentence each, the first 20.
     """
 
     keys: list[dict[str, Any]]
@@ -72,7 +75,7 @@ class _Record(NamedTuple):
     """A record of a log."""
 
     partition: int
-    message: Message
+    position: int
     header: ActionHeader
 
 
@@ -124,7 +127,7 @@ class Topics:
             key: a part of the keys that are found; upper and lower case differ.
             tag: one that an event of a record has; "": any or none.
             before: positions by partition: records at lower ones are searched; None: all.
-            limit: the most keys.
+            limit: the most keys; fewer if an answer would have more than a MiB.
 
         Raises:
             ConfigurationError: the topic has no valid name.
@@ -146,30 +149,34 @@ class Topics:
         begins = dict(places)
         problems: list[str] = []
         rows: dict[bytes, dict[str, Any]] = {}
+        length = 0
         part = key.encode(errors="surrogateescape")
         deadline_s = time.monotonic() + _SEARCH_S
         newest = (
             _newest(index, log, places, problems) for index, log in sorted(logs.items())
         )
         for record in _merged(newest, len(logs)):
-            index, message, header = record
+            index, position, header = record
             if len(rows) == limit:
                 break
             if header.kind in _ACTIONS and part in header.id and header.id not in rows:
                 try:
-                    row = _row(record, tag)
-                except CodecError as error:
-                    problems.append(f"partition {index}, position {message.position}: {error}")
+                    row = _row(logs[index], record, tag)
+                except (SegmentError, CodecError) as error:
+                    problems.append(f"partition {index}, position {position}: {error}")
                     row = None
                 if row is not None:
+                    length += len(row_text(row))
+                    if rows and length > _MAX_FOUND:
+                        break
                     rows[header.id] = row
-            places[index] = message.position
+            places[index] = position
             searched = sum(begins.values()) - sum(places.values())
             if searched >= _MAX_SCANNED or time.monotonic() >= deadline_s:
                 break
         searched = sum(begins.values()) - sum(places.values())
         left = sum(places.values()) - sum(starts.values())
-        return Keys(list(rows.values()), places, searched, left, problems)
+        return Keys(list(rows.values()), places, searched, left, problems[:_MAX_PROBLEMS])
 
 
 def parse_place(text: str) -> dict[int, int]:
@@ -205,8 +212,12 @@ def _newest(
     while end > start:
         begin = max(start, end - _WINDOW)
         try:
-            for message in reversed(list(log.messages(begin, end))):
-                yield _Record(partition, message, read_header(message.payload))
+            # Without the payloads: the records of each partition wait for those of the others.
+            found = [
+                _Record(partition, each.position, read_header(each.payload))
+                for each in log.messages(begin, end)
+            ]
+            yield from reversed(found)
         except (SegmentError, CodecError) as error:
             problems.append(f"partition {partition}: {error}")
             break
@@ -215,12 +226,18 @@ def _newest(
     places[partition] = start
 
 
-def _row(record: _Record, tag: str) -> dict[str, Any] | None:
-    """Return the row of a record; None if it does not have the tag (CodecError: damaged)."""
+def _row(log: Recording, record: _Record, tag: str) -> dict[str, Any] | None:
+    """Return the row of a record; None if it does not have the tag.
+
+    Raises:
+        CodecError: it is damaged.
+        SegmentError: it cannot be read.
+    """
     header, origin = record.header, ""
     tags: tuple[str, ...] = ()
     if header.kind in _WITH_EVENTS:
-        action = decode(record.message.payload)
+        [message] = log.messages(record.position, record.position + 1)
+        action = decode(message.payload)
         assert isinstance(action, Append)
         tags = tuple(dict.fromkeys(tag for each in events_of(action).events for tag in each.tags))
         origin = action.origin
@@ -229,7 +246,7 @@ def _row(record: _Record, tag: str) -> dict[str, Any] | None:
     return {
         "key": header.id.decode(errors="backslashreplace"),
         "partition": record.partition,
-        "position": record.message.position,
+        "position": record.position,
         "timestamp_ms": header.timestamp_ms,
         "action": _ACTIONS[header.kind],
         "from_seq_nr": header.from_seq_nr,

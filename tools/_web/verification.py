@@ -6,12 +6,14 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.errors import StorageError
 
+_T = TypeVar("_T")
 _OUTCOME: Final = "verification"
+_MAX_PROBLEMS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Verification:
     Attributes:
         timestamp_ms: when it ended, epoch milliseconds: the file's time.
         checked: the ids of the recordings that were checked.
-        failed: the problems of those that have any, by recording id.
+        failed: the problems of those that have any, by recording id; of each the first 100.
     """
 
     timestamp_ms: int
@@ -52,9 +54,11 @@ def _parsed(path: Path, _inode: int, _size: int, timestamp_ms: int) -> Verificat
     """Read the file, once for each that it has been (errors as `read_verification`, OSError)."""
     try:
         rows = json.loads(path.read_bytes())
-        checked = frozenset(row["recording_id"] for row in rows)
+        checked = frozenset(_typed(row["recording_id"], int) for row in rows)
         failed = {
-            row["recording_id"]: [_note(problem, timestamp_ms) for problem in row["problems"]]
+            row["recording_id"]: [
+                _note(problem, timestamp_ms) for problem in row["problems"][:_MAX_PROBLEMS]
+            ]
             for row in rows
             if row["problems"]
         }
@@ -66,4 +70,14 @@ def _parsed(path: Path, _inode: int, _size: int, timestamp_ms: int) -> Verificat
 
 
 def _note(problem: dict[str, Any], timestamp_ms: int) -> SuspectNote:
-    return SuspectNote(_OUTCOME, problem["detail"], problem["position"], timestamp_ms)
+    detail, position = _typed(problem["detail"], str), problem["position"]
+    if position is not None:
+        _typed(position, int)
+    return SuspectNote(_OUTCOME, detail, position, timestamp_ms)
+
+
+def _typed(value: Any, kind: type[_T]) -> _T:
+    """Return a value of a type (TypeError)."""
+    if type(value) is not kind:
+        raise TypeError
+    return value

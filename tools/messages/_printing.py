@@ -207,7 +207,10 @@ def payload_schema(selection: Selection) -> PayloadSchema | None:
 
 
 def decoded(
-    schema: PayloadSchema, payload: bytes, escaped: Counter[str] | None = None
+    schema: PayloadSchema,
+    payload: bytes,
+    escaped: Counter[str] | None = None,
+    max_bytes: int | None = None,
 ) -> Json | None:
     """Return the fields of a payload; None if it is of another schema or template.
 
@@ -215,9 +218,11 @@ def decoded(
         schema: the decoder.
         payload: from its header on.
         escaped: counts the texts of each column that had bytes that are not UTF-8.
+        max_bytes: the most bytes of the fields in Arrow columns; None: no limit. Constants, and
+            group entries of such, have bytes there but not in the payload.
 
     Raises:
-        ValueError: the payload does not match the schema.
+        ValueError: the payload does not match the schema, or its fields are too long.
     """
     import json
 
@@ -230,6 +235,8 @@ def decoded(
     )
     if found.problems:
         raise ValueError(f"its payload does not match the schema: {found.problems[0][1]}")
+    if max_bytes is not None and found.batch.nbytes > max_bytes:
+        raise ValueError(f"its fields have {found.batch.nbytes} bytes, more than {max_bytes}")
     if escaped is not None:
         escaped.update(found.escaped)
     rows = json_rows(found.batch)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from aerotape.tools._web.pages.formats import fields_text, grouped, safe
+from aerotape.tools._web.pages.formats import MAX_TEXT, grouped, message_text, safe
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,14 @@ def test_control_characters_are_escaped() -> None:
 
 
 def test_fields_keep_their_order() -> None:
-    assert fields_text({"mantissa": 1, "exponent": -4, "a": "<\0"}) == (
-        '{"mantissa": 1, "exponent": -4, "a": "<\\u0000"}'
-    )
+    fields = {"mantissa": 1, "exponent": -4, "a": "<\0"}
+    assert message_text({"fields": fields}) == '{"mantissa": 1, "exponent": -4, "a": "<\\u0000"}'
+
+
+def test_a_text_is_shortened() -> None:
+    """Of fields, and of a payload by what reads it."""
+    shown = message_text({"fields": {"a": "x" * MAX_TEXT}})
+    assert (len(shown), shown[:7], shown[-1]) == (MAX_TEXT + 1, '{"a": "', "…")
+    row = {"payload": "a\0b", "is_whole": False}
+    assert message_text(row) == message_text({**row, "fields": None}) == "a\\x00b…"
+    assert message_text({**row, "is_whole": True}) == "a\\x00b"

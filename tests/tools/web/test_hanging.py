@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.request import urlopen
@@ -25,7 +26,9 @@ from aerotape.clients import ArchiveClient
 from aerotape.codecs.entity.actions import Event
 from aerotape.errors import AeronTimeoutError, AerotapeError, ClosedError
 from aerotape.tools._web import latest as latest_module
+from aerotape.tools._web import monitoring
 from aerotape.tools._web.latest import Latest
+from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.session import ControlSession, SessionBusyError
 
 MONITORING = ("/healthz", "/readyz", "/metrics")
@@ -276,3 +279,33 @@ def test_a_change_is_read(clock: Clock) -> None:
         release.set()
         assert waiting.result() == 3
     assert latest.known() == 3
+
+
+def test_metrics_are_written_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """For all requests of a snapshot; while that is going on, others get the last ones."""
+    observed = ObservedArchive(build(tmp_path / "archive"))
+    begun, release = threading.Event(), threading.Event()
+    calls: list[int] = []
+    release.set()
+
+    def exposition(*_: object) -> tuple[bytes, str]:
+        calls.append(1)
+        begun.set()
+        release.wait()
+        return str(len(calls)).encode(), "text/plain"
+
+    monkeypatch.setattr(monitoring, "exposition", exposition)
+    metrics = monitoring._Metrics(observed, 1)
+    first = observed.snapshot()
+    monkeypatch.setattr(observed, "snapshot", lambda _wait_s: first)
+    assert [metrics.get("")[0] for _ in range(3)] == [b"1"] * 3
+    second = replace(first, taken_ms=first.taken_ms + 1_000)
+    monkeypatch.setattr(observed, "snapshot", lambda _wait_s: second)
+    release.clear()
+    begun.clear()
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(metrics.get, "")
+        assert begun.wait(60)
+        assert metrics.get("")[0] == b"1"
+        release.set()
+        assert writing.result()[0] == metrics.get("")[0] == b"2"

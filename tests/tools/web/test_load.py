@@ -22,12 +22,11 @@ from support.daemon.command_line import CommandLine
 from support.daemon.command_line import aerotape as command
 from support.daemon.control_rig import await_true
 from support.steady_publisher import SteadyPublisher
-from support.web import WebService, basic
+from support.web import MAX_BYTES, WebService, basic, peak_bytes
 
 import aerotape
 from aerotape.codecs.entity.actions import Event
 
-MAX_BYTES = 256 << 20
 LARGE = "aeron:ipc?term-length=8m"
 FRAME = 160
 AT_LEAST = 100_000
@@ -99,13 +98,6 @@ def read_slowly(connections: list[socket.socket]) -> Iterator[None]:
 
     with working(run):
         yield
-
-
-def peak_bytes(pid: int) -> int:
-    """Return the most resident memory that a process has had."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    [found] = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
-    return int(found) * 1024
 
 
 MONITOR = """

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.built_archive import add_entry
+from support.builders.built_archive import add_entry, add_recording
 from support.builders.segment_builder import SegmentBuilder
 from support.daemon.command_line import CommandLine
 from support.web import WebService
@@ -18,6 +18,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.cnc import CounterRecord
 from aerotape.counter_keys import CounterType
+from aerotape.errors import StorageError
 from aerotape.replay.offline.selection import Selection
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.pages.routes import _live
@@ -97,3 +98,24 @@ def _positions(count: int) -> Iterator[CounterRecord]:
     for number in range(count):
         key = counter_keys.recording_position_key(1, number, 7, "aeron:ipc").ljust(112, b"\0")
         yield CounterRecord(number, CounterType.RECORDING_POSITION, 64, "", key, 0, 0, 0)
+
+
+def test_a_segment_file_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was purged after the directory was read: the others are listed."""
+    stream = SegmentBuilder()
+    for _ in range(40):
+        stream.message(bytes(12_000))
+    add_recording(tmp_path, stream)
+    reading = Reading(ObservedArchive(tmp_path))
+    found = reading.opened(0)
+    files = found.segment_files()
+    assert len(files) > 2
+    monkeypatch.setattr(type(found), "segment_files", lambda _: files)
+    files[0].path.unlink()
+    files[1].path.unlink()
+    files[1].path.symlink_to(files[1].path)
+    assert [each["name"] for each in reading.segments(found, files[2].base_position)] == [
+        each.path.name for each in files[2:]
+    ]
+    with pytest.raises(StorageError, match="Too many levels of symbolic links"):
+        list(reading.segments(found))

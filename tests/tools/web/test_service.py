@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import socket
-import subprocess
+import ssl
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ import pytest
 from support.builders.offline_directory import build
 from support.daemon.command_line import CommandLine, aerotape
 from support.daemon.control_rig import await_true
-from support.web import WebService, basic
+from support.web import MAX_BYTES, WebService, basic, certificate, peak_bytes
 
 from aerotape.tools._web.observed import ObservedArchive
 
@@ -63,7 +63,9 @@ def test_other_hosts_and_sites_are_refused(own: CommandLine) -> None:
         assert web.get("/metrics", Host="tape.example:8080").status == 200
         assert web.get("/metrics", Host="localhost").status == 200
         assert web.get("/healthz", "POST", Origin="http://evil.example").status == 403
-        assert web.get("/healthz", "POST", Origin=web.url.rstrip("/")).status == 405
+        assert web.get("/healthz", "POST", Sec_Fetch_Site="cross-site").status == 403
+        own_page = {"Origin": web.url.rstrip("/"), "Sec_Fetch_Site": "same-origin"}
+        assert web.get("/healthz", "POST", **own_page).status == 405
         assert "default-src 'self'" in web.get("/healthz").headers["content-security-policy"]
 
 
@@ -113,17 +115,32 @@ def test_a_port_in_use(own: CommandLine) -> None:
 
 
 def test_tls(own: CommandLine, tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
-    command += ["-keyout", str(key), "-out", str(certificate), "-days", "2"]
-    subprocess.run(command, check=True, capture_output=True)
-    options = ("--certificate", certificate, "--key", key)
+    made, key = certificate(tmp_path)
+    options = ("--certificate", made, "--key", key)
     with WebService(own, own.archive.archive_dir, *options) as web:
         assert web.url.startswith("https://")
         assert web.get("/healthz").status == 200
     assert "give both" in own.error("web", tmp_path, "--key", key, code=2)
-    certificate.write_text("none")
+    made.write_text("none")
     assert "cannot serve with" in own.error("web", tmp_path, *options, code=2)
+
+
+def test_handshakes_cost_little(own: CommandLine, tmp_path: Path) -> None:
+    """Beside 1,000 clients that have begun one, requests are served; so they are after it."""
+    made, key = certificate(tmp_path)
+    trusting = ssl._create_unverified_context()
+    options = ("--certificate", made, "--key", key)
+    with WebService(own, own.archive.archive_dir, *options) as web, ExitStack() as held:
+        url = urlsplit(web.url)
+        for number in range(1_000):
+            each = held.enter_context(socket.create_connection((url.hostname, url.port)))
+            if number % 2:
+                each.sendall(b"\x16\x03\x01\x02\x00\x01")
+            if number % 10 == 0:
+                held.enter_context(trusting.wrap_socket(each))
+        assert web.get("/healthz").status == 200
+        print(peak_bytes(web.process.pid) >> 20)
+        assert peak_bytes(web.process.pid) < MAX_BYTES
 
 
 def test_connections_without_requests_cost_nothing(own: CommandLine) -> None:

@@ -8,11 +8,14 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
+from aerotape.codecs.entity.actions import Event
 from aerotape.entity.records import EventRecord
 from aerotape.errors import AerotapeError
-from aerotape.tools._entity.read import payload_text, snapshot_event
+from aerotape.formatting import utf8_text
+from aerotape.tools._entity.read import snapshot_event
 from aerotape.tools._web.journals import Journal, Journals
-from aerotape.tools._web.pages.tables import Link, shortened, table
+from aerotape.tools._web.pages.formats import MAX_TEXT, shortened
+from aerotape.tools._web.pages.tables import Link, table
 from aerotape.tools._web.rest.answers import MAX_ANSWER, building
 from aerotape.tools._web.rest.entities import MAX_TAG
 from aerotape.tools._web.rest.recordings import MAX_INT64
@@ -59,7 +62,8 @@ def add_entities(
     ) -> Response:
         problem, found = None, Keys([], {}, 0, 0)
         try:
-            found = topics.keys(topic, key, tag, parse_place(before), _KEYS)
+            with building():
+                found = topics.keys(topic, key, tag, parse_place(before), _KEYS)
         except AerotapeError as error:
             problem = error
         query = {"key": key, "tag": tag, "before": found.place}
@@ -125,8 +129,13 @@ def _event(record: EventRecord) -> dict[str, Any]:
     }
 
 
-def _payload(event: Any) -> str:
-    return shortened(payload_text(event) or "")
+def _payload(event: Event) -> str:
+    """Return the begin of a payload as text."""
+    if event.payload_type == "binary":
+        return shortened((event.payload or b"")[:MAX_TEXT].hex())
+    # A character has up to four bytes.
+    begin = (event.payload or b"")[: 4 * (MAX_TEXT + 1)]
+    return shortened(utf8_text(begin, MAX_TEXT + 1))
 
 
 def _views(topic: str, key: str, found: Journal) -> dict[str, str]:

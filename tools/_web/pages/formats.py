@@ -10,6 +10,8 @@ from aerotape.formatting import printable
 from aerotape.tools._cli.times import time_text
 from aerotape.tools._web.rest.reading import fields_text as as_json
 
+MAX_TEXT: Final = 4_096
+"""The most characters or bytes of one text in a table."""
 _GROUP: Final = 3
 _SECOND: Final = len("2026-03-01T09:30:00")
 
@@ -39,9 +41,19 @@ def grouped(value: Any) -> Any:
     )
 
 
-def fields_text(fields: Any) -> str:
-    """Return the fields of a payload as JSON, what is not printable escaped."""
-    return printable(as_json(fields))
+def shortened(text: str) -> str:
+    """Return a text that fits into a table."""
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+
+
+def message_text(message: dict[str, Any]) -> str:
+    """Return what is shown of a message's row: the begin of its fields as JSON, else its payload.
+
+    What is not printable is escaped.
+    """
+    if message.get("fields") is not None:
+        return printable(shortened(as_json(message["fields"])))
+    return printable(message["payload"]) + ("" if message["is_whole"] else "…")
 
 
 def safe(value: Any) -> Any:

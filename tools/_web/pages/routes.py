@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import re
 import shlex
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,13 +28,21 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
+from aerotape.replay.offline import option_text
 from aerotape.replay.offline.selection import Selection
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.journals import Journals
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.pages.entities import add_entities
-from aerotape.tools._web.pages.formats import fields_text, grouped, safe, second_of, time_of
-from aerotape.tools._web.pages.tables import MAX_TEXT, PAGE_ROWS, add_tables
+from aerotape.tools._web.pages.formats import (
+    MAX_TEXT,
+    grouped,
+    message_text,
+    safe,
+    second_of,
+    time_of,
+)
+from aerotape.tools._web.pages.tables import PAGE_ROWS, add_tables
 from aerotape.tools._web.paths import route_path
 from aerotape.tools._web.rest.answers import building
 from aerotape.tools._web.rest.changes import ACCEPTING, Changes
@@ -53,7 +60,6 @@ from aerotape.tools._web.safety.users import is_admitted
 from aerotape.tools._web.session import ControlSession
 from aerotape.tools._web.topics import Topics
 
-_INT32: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _FOLDER: Final = Path(__file__).parent
 _MESSAGES: Final = 50
 _SEGMENTS: Final = 200
@@ -97,7 +103,7 @@ class Pages:
         environment.undefined = StrictUndefined
         environment.finalize = safe
         environment.filters |= {"size": bytes_text, "time": time_of, "grouped": grouped}
-        environment.filters |= {"fields": fields_text, "printable": printable, "second": second_of}
+        environment.filters |= {"printable": printable, "second": second_of}
 
     def page(
         self,
@@ -197,7 +203,8 @@ def router(
         ascending: bool = False,
         after: int | None = None,
     ) -> Response:
-        stream = int(stream_id) if _INT32.fullmatch(stream_id) else None
+        # The form has "" for any.
+        stream = option_text.int32(stream_id, "stream_id") if stream_id else None
         total, rows = listed(
             observed.snapshot(),
             Selection(channel=channel or None, stream_id=stream, live=True if live else None),
@@ -267,7 +274,7 @@ def router(
                         schema or None,
                         max_payload=MAX_TEXT,
                     )
-                    messages = search.messages
+                    messages = [_shown(each) for each in search.messages]
                     position = search.from_position if from_time else position
                 else:
                     if follows or before is not None:
@@ -280,7 +287,7 @@ def router(
                         schema or None,
                         max_payload=MAX_TEXT,
                     ):
-                        messages.append(each)
+                        messages.append(_shown(each))
         except AerotapeError as error:
             messages_problem = str(error)
         return page(
@@ -317,6 +324,12 @@ def router(
     add_tables(routes, page, observed, session, retention)
     add_entities(routes, page, journals, topics)
     return routes
+
+
+def _shown(message: dict[str, Any]) -> dict[str, Any]:
+    """Return what a page has of a message's row: not its fields, which may take much memory."""
+    names = ("position", "end_position", "recorded_time", "length")
+    return {**{name: message[name] for name in names}, "text": message_text(message)}
 
 
 def _views(

@@ -19,7 +19,7 @@ from aerotape.qualified_id import QualifiedId
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._ledger._common import info_row
 from aerotape.tools._web.observed import ObservedArchive, lag
-from aerotape.tools._web.pages.formats import time_of
+from aerotape.tools._web.pages.formats import MAX_TEXT, shortened, time_of
 from aerotape.tools._web.rest.answers import MAX_ANSWER
 from aerotape.tools._web.rest.ledgers import unsigned
 from aerotape.tools._web.rest.retention import Retention
@@ -27,8 +27,6 @@ from aerotape.tools._web.session import ControlSession
 from aerotape.tools._web.sessions import Session
 
 PAGE_ROWS: Final = 100
-MAX_TEXT: Final = 4_096
-"""The most characters or bytes of one text in a table."""
 _MAX_TABLE_ROWS: Final = 1_000
 _BY_IPC: Final = "this machine, by IPC"
 _LEDGERS: Final = 50
@@ -317,11 +315,6 @@ def table(
         live=live,
         **context,
     )
-
-
-def shortened(text: str) -> str:
-    """Return a text that fits into a table."""
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
 def title_of(field: str) -> str:

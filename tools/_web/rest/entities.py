@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
@@ -72,6 +73,13 @@ def _answered(found: Journal) -> Response:
 
 def _snapshot(record: SnapshotRecord) -> str:
     """Return the row of a snapshot, without a payload that leaves no room for events."""
-    row = {"payload_bytes": len(record.payload or b""), **as_row(snapshot_row(record))}
-    text = json_object(row)
-    return text if len(text) <= _MAX_SNAPSHOT else json_object({**row, "payload": None})
+    length = len(record.payload or b"")
+    without = {
+        "payload_bytes": length,
+        **as_row(snapshot_row(replace(record, payload=b""))),
+        "payload": None,
+    }
+    if length > _MAX_SNAPSHOT:
+        return json_object(without)
+    text = json_object({**without, **as_row(snapshot_row(record))})
+    return text if len(text) <= _MAX_SNAPSHOT else json_object(without)

@@ -12,7 +12,14 @@ from starlette.responses import Response
 
 from aerotape.formatting import printable
 from aerotape.replay.offline.directory import Recording
-from aerotape.tools._web.rest.answers import MAX_ANSWER, PART, PartsResponse, answer, row_text
+from aerotape.tools._web.rest.answers import (
+    MAX_ANSWER,
+    PART,
+    PartsResponse,
+    answer,
+    row_text,
+    too_large,
+)
 from aerotape.tools._web.rest.reading import Reading
 from aerotape.tools.messages._sql_values import csv_line
 
@@ -26,6 +33,8 @@ _TYPES: Final[dict[Kind, str]] = {
 }
 _FORMULA: Final = re.compile(r"[=@]|[+-](?![0-9.]+\Z)", re.ASCII)
 _ROW_BYTES: Final = 64  # of a row of Parquet besides its payload, at most
+_MAX_TABLE: Final = 4 * MAX_ANSWER
+"""The bytes of Arrow columns after which a file ends: fields may be longer than payloads."""
 
 
 def exported(
@@ -90,23 +99,43 @@ def _cell(text: str) -> str:
 def _parquet(
     reading: Reading, recording: Recording, rows: Iterator[dict[str, Any]], schema: str | None
 ) -> PartsResponse:
-    begin = end = None
-    length = 0
-    for row in rows:
-        length += row["length"] + _ROW_BYTES
-        if length > MAX_ANSWER and end is not None:
-            break
-        begin = row["position"] if begin is None else begin
-        end = row["end_position"]
+    decoder = None if schema is None else reading.schemas[schema]
     start = recording.start_position
-    table = recording.to_arrow(
-        start if begin is None else begin,
-        start if end is None else end,
-        schema=None if schema is None else reading.schemas[schema],
-    )
+    tables = [recording.to_arrow(start, start, schema=decoder)]
+    length = 0
+    for begin, end in _pieces(rows):
+        tables.append(recording.to_arrow(begin, end, schema=decoder))
+        length += tables[-1].nbytes
+        if length >= _MAX_TABLE:
+            break
     import pyarrow.parquet
 
     file = io.BytesIO()
-    pyarrow.parquet.write_table(table, file)
+    pyarrow.parquet.write_table(pyarrow.concat_tables(tables), file)
     content = file.getbuffer()
     return PartsResponse([bytes(content[at : at + PART]) for at in range(0, len(content), PART)])
+
+
+def _pieces(rows: Iterator[dict[str, Any]]) -> Iterator[tuple[int, int]]:
+    """Iterate over ranges of positions with those rows that fit into an answer, some in each.
+
+    Raises:
+        HTTPException: 413, the first message does not fit.
+    """
+    begin = end = None
+    length = piece = 0
+    for row in rows:
+        size = row["length"] + _ROW_BYTES
+        length += size
+        if length > MAX_ANSWER:
+            if end is None:
+                raise too_large(row["length"])
+            break
+        begin = row["position"] if begin is None else begin
+        end = row["end_position"]
+        piece += size
+        if piece >= PART:
+            yield begin, end
+            begin, piece = None, 0
+    if begin is not None and end is not None:
+        yield begin, end

@@ -21,7 +21,7 @@ from aerotape.channel_uri import alias_of
 from aerotape.clock import epoch_ms
 from aerotape.codecs.payload_values import timestamp_text
 from aerotape.codecs.payloads import PayloadSchema
-from aerotape.errors import ConfigurationError, SegmentError
+from aerotape.errors import ConfigurationError, SegmentError, StorageError
 from aerotape.formatting import utf8_text
 from aerotape.message import Message
 from aerotape.protocol import NULL_POSITION
@@ -34,6 +34,8 @@ from aerotape.tools.messages._printing import decoded, message_row
 
 MAX_PAYLOAD: Final = 1 << 16
 """The most bytes of a payload in an answer."""
+_MAX_FIELDS: Final = 4 * MAX_PAYLOAD
+"""The most bytes of the fields of a payload, in Arrow columns."""
 MAX_BINS: Final = 2_000
 _MAX_BYTES: Final = 8 << 20
 _WINDOW: Final = 256 << 10
@@ -160,12 +162,15 @@ class Reading:
         """Iterate over segment files from a position on (CatalogError, StorageError)."""
         length = found.descriptor.segment_file_length
         for each in found.segment_files():
-            if position is None or each.base_position + length > position:
-                yield {
-                    "name": each.path.name,
-                    "base_position": each.base_position,
-                    "length": each.path.stat().st_size,
-                }
+            if position is not None and each.base_position + length <= position:
+                continue
+            try:
+                size = each.path.stat().st_size
+            except FileNotFoundError:  # it was purged since
+                continue
+            except OSError as error:
+                raise StorageError(f"{each.path.name}: {error.strerror}", each.path) from None
+            yield {"name": each.path.name, "base_position": each.base_position, "length": size}
 
     def removal(self, found: Recording, action: Removal, position: int | None) -> dict[str, int]:
         """The bytes of a recording and the number of segment files that an action would delete.
@@ -214,8 +219,8 @@ class Reading:
 
         `recorded_time` is that of the last point of the time index at or before a message, null
         without one.
-        With a schema, `fields` are those of the payload, null if it is of another schema or too
-        long.
+        With a schema, `fields` are those of the payload, null if it is of another schema, or if it
+        or they are too long.
 
         Args:
             found: the recording.
@@ -313,7 +318,7 @@ class Reading:
 
     def _fields(self, schema: str, payload: bytes) -> Any:
         try:
-            fields = decoded(self.schemas[schema], payload)
+            fields = decoded(self.schemas[schema], payload, max_bytes=_MAX_FIELDS)
         except ValueError:
             return None
         return None if fields is None else json.loads(fields)
@@ -420,7 +425,11 @@ def listed(
     after: int | None,
     limit: int,
 ) -> tuple[int, list[dict[str, Any]]]:
-    """The number of recordings that match, and a page of them, after a recording id."""
+    """The number of recordings that match, and a page of them, after a recording.
+
+    Raises:
+        ConfigurationError: the order does not follow from the id of the recording, which is gone.
+    """
     positions = snapshot.positions()
     found = [
         each
@@ -434,10 +443,17 @@ def listed(
         return getattr(descriptor, sort), descriptor.recording_id
 
     found.sort(key=key, reverse=descending)
-    ids = [each.recording_id for each in found]
-    begin = ids.index(after) + 1 if after in ids else 0
-    page = found[begin : begin + limit]
-    return len(found), [row_of(snapshot, positions, each) for each in page]
+    total = len(found)
+    if after is not None:
+        # It may match no more: it was stopped since, or deleted.
+        last = next((key(each) for each in snapshot.recordings if each.recording_id == after), None)
+        if last is None and sort != "recording_id":
+            raise ConfigurationError(
+                f"after={after}: there is no such recording; begin again without it", "after"
+            )
+        last = last or (after, after)
+        found = [each for each in found if (key(each) < last if descending else key(each) > last)]
+    return total, [row_of(snapshot, positions, each) for each in found[:limit]]
 
 
 def _end_ns(recording: Recording) -> int:

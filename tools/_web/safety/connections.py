@@ -8,12 +8,15 @@ descriptor here, so that many of them keep no request from being served.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import ssl
+from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+# Each connection with TLS has a buffer of this size; a request fits into less.
+SSLProtocol.max_size = 16 << 10
 _UNSENT_BYTES = 1
 """With as much unsent a transport calls `pause_writing`: as soon as the client does not keep up."""
 
@@ -24,20 +27,77 @@ class ConnectionLimits:
 
     Attributes:
         connections: the most at a time; a further one ends the one that has waited longest.
-        header_s: the time for a request's header, from the connection's begin or its first byte.
+        header_s: the time for a request's header, from the connection's begin or its first byte;
+            likewise for a handshake of TLS, which precedes it.
         reader_s: the time in which a client must take what was sent, `answers.PART` at most.
+        tls: the certificate and how it is used; None: without TLS.
         waiting: connections without a request, in the order in which they began to wait.
+        handshaking: those whose handshake of TLS has not ended.
     """
 
     connections: int = 4_000
     header_s: float = 10.0
     reader_s: float = 5.0
+    tls: ssl.SSLContext | None = None
     waiting: dict[asyncio.BaseTransport, None] = field(default_factory=dict)
+    handshaking: set[asyncio.BaseTransport] = field(default_factory=set)
 
     def protocol(self) -> type[asyncio.Protocol]:
         """Return the protocol of a connection, for uvicorn's setting `http`."""
-        create: Callable[..., asyncio.Protocol] = lambda **given: _Connection(self, **given)  # noqa: E731
+
+        def create(**given: Any) -> asyncio.Protocol:
+            connection = _Connection(self, **given)
+            return connection if self.tls is None else _Handshake(self, self.tls, connection)
+
         return cast(type[asyncio.Protocol], create)
+
+    def admit(self, transport: asyncio.Transport, others: int) -> None:
+        """Let a connection wait for a request; end the one that waits longest if all are too many.
+
+        Args:
+            transport: of the connection.
+            others: the number of connections whose handshake has ended.
+        """
+        if others + len(self.handshaking) > self.connections:
+            longest = next(iter(self.waiting), transport)
+            self.waiting.pop(longest, None)
+            cast(asyncio.Transport, longest).abort()
+        if not transport.is_closing():
+            self.waiting[transport] = None
+
+
+class _Handshake(asyncio.Protocol):
+    """A connection until its handshake of TLS has ended, which counts as one."""
+
+    def __init__(
+        self, limits: ConnectionLimits, tls: ssl.SSLContext, connection: _Connection
+    ) -> None:
+        self._limits, self._tls, self._connection = limits, tls, connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._limits.handshaking.add(transport)
+        self._limits.admit(transport, len(self._connection.connections))
+        self._task = asyncio.ensure_future(self._run(transport))
+
+    async def _run(self, transport: asyncio.Transport) -> None:
+        limits = self._limits
+        try:
+            encrypted = await asyncio.get_running_loop().start_tls(
+                transport,
+                self._connection,
+                self._tls,
+                server_side=True,
+                ssl_handshake_timeout=limits.header_s,
+                ssl_shutdown_timeout=limits.reader_s,
+            )
+        except OSError:  # it is not TLS, late, or the connection has ended
+            transport.abort()
+            return
+        finally:
+            limits.handshaking.discard(transport)
+            limits.waiting.pop(transport, None)
+        if encrypted is not None and not encrypted.is_closing():
+            self._connection.connection_made(encrypted)
 
 
 class _Connection(H11Protocol):
@@ -48,20 +108,21 @@ class _Connection(H11Protocol):
         self._limits = limits
         self._header_timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
+        self._early = b""  # with a handshake of TLS data may precede `connection_made`
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=_UNSENT_BYTES)
         self._start_header_timer()
-        waiting = self._limits.waiting
-        if len(self.connections) > self._limits.connections:
-            longest = next(iter(waiting), transport)
-            waiting.pop(longest, None)
-            cast(asyncio.Transport, longest).abort()
-        if not transport.is_closing():
-            waiting[transport] = None
+        self._limits.admit(transport, len(self.connections))
+        early, self._early = self._early, b""
+        if early and not transport.is_closing():
+            self.data_received(early)
 
     def data_received(self, data: bytes) -> None:
+        if self.transport is None:
+            self._early += data
+            return
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._limits.waiting.pop(self.transport, None)
@@ -85,6 +146,8 @@ class _Connection(H11Protocol):
         self._cancel_reader_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self.transport is None:  # it ends with its handshake
+            return
         self._limits.waiting.pop(self.transport, None)
         self._cancel_header_timer()
         self._cancel_reader_timer()

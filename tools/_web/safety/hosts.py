@@ -14,6 +14,8 @@ from aerotape.tools._web.paths import HEALTH, route_path
 from aerotape.tools._web.rest.problems import problem
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
+"""Of Sec-Fetch-Site: browsers may be set to send no Origin."""
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -54,8 +56,11 @@ class HostGuard:
             await problem(status, status.phrase, text)(scope, receive, send)
             return
         origin = headers.get("origin", f"//{host}")
-        if scope["method"] not in _SAFE_METHODS and _place(origin) != _place(f"//{host}"):
-            text = f"changes are not accepted from pages of {origin!r}"
+        is_own = _place(origin) == _place(f"//{host}")
+        is_own = is_own and headers.get("sec-fetch-site", "none") in _OWN_SITES
+        if scope["method"] not in _SAFE_METHODS and not is_own:
+            place = repr(origin) if "origin" in headers else "another site"
+            text = f"changes are not accepted from pages of {place}"
             status = HTTPStatus.FORBIDDEN
             await problem(status, status.phrase, text)(scope, receive, send)
             return

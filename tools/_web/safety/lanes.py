@@ -1,6 +1,7 @@
 """The middleware that limits requests: how many are served at a time, and how many wait for that.
 
-Requests that monitoring makes have a lane of their own, so that no others delay them.
+Requests that monitoring makes have a lane of their own, so that no others delay them, and health
+has no limit: it reads nothing, and is for everybody.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from aerotape.tools._web.paths import LIVE, MONITORING, route_path
+from aerotape.tools._web.paths import HEALTH, LIVE, MONITORING, route_path
 from aerotape.tools._web.rest.problems import problem
 
 
@@ -63,7 +64,8 @@ class Lanes:
             app: the application behind.
         """
         self._app = app
-        self._monitoring = Lane(8, 100, 1.0)
+        # More than its threads: a client that does not read has a place until it is cut off.
+        self._monitoring = Lane(64, 200, 1.0)
         self._streams = Lane(100, 0, 1.0)
         self._others = Lane(32, 200, 20.0)
 
@@ -71,7 +73,11 @@ class Lanes:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        lane = self._lane(route_path(scope))
+        path = route_path(scope)
+        if path == HEALTH:
+            await self._app(scope, receive, send)
+            return
+        lane = self._lane(path)
         reason = await lane.enter()
         if reason:
             status: Final = HTTPStatus.SERVICE_UNAVAILABLE

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import pytest
 import uvicorn
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from support.daemon.control_rig import await_true
+from support.web import certificate
 
 from aerotape.tools._web.rest.answers import PartsResponse
 from aerotape.tools._web.safety.connections import ConnectionLimits
@@ -28,6 +31,15 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
 async def large(scope: Scope, receive: Receive, send: Send) -> None:
     response: Response = PartsResponse([bytes(1 << 20) for _ in range(8)])
     await response(scope, receive, send)
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    """A certificate of the server."""
+    folder = tmp_path_factory.mktemp("tls")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate(folder))
+    return context
 
 
 @contextmanager
@@ -94,6 +106,36 @@ def test_a_header_has_limited_time() -> None:
                 time.sleep(0.8)  # without a byte it may wait longer
             kept.sendall(HEAD)
             assert is_ended(kept)
+
+
+def test_handshakes_are_connections(tls: ssl.SSLContext) -> None:
+    """They have limited time, and the one that has waited longest makes room."""
+    trusting = ssl._create_unverified_context()
+    with (
+        served(ConnectionLimits(connections=2, header_s=60, tls=tls)) as server,
+        connect(server) as first,
+        connect(server) as second,
+        trusting.wrap_socket(connect(server)) as kept,
+    ):
+        for _ in range(2):
+            kept.sendall(REQUEST)
+            assert greets(kept)
+        assert is_ended(first)
+        with trusting.wrap_socket(connect(server)) as another:
+            another.sendall(REQUEST)
+            assert greets(another)
+        assert is_ended(second)
+    with (
+        served(ConnectionLimits(header_s=0.5, tls=tls)) as server,
+        connect(server) as silent,
+        connect(server) as half,
+        connect(server) as plain,
+        trusting.wrap_socket(connect(server)) as idle,
+    ):
+        half.sendall(b"\x16\x03\x01\x02\x00\x01")
+        plain.sendall(REQUEST)
+        assert all(map(is_ended, (silent, half, plain, idle)))
+        await_true(lambda: not server.server_state.connections)
 
 
 def test_a_reader_has_limited_time() -> None:

@@ -374,7 +374,9 @@ function addMessage(table, message) {
   cell(row, "number", "Recorded", message.recorded_time === null ? "" : `${message.recorded_time.slice(0, 19).replace("T", " ")}Z`);
   showNumber(cell(row, "number", "Length", ""), message.length);
   const shown = document.createElement("div");
-  shown.textContent = message.fields ? printable(JSON.stringify(message.fields, null, 1).replace(/\n */g, " ")) : printable(message.payload) + (message.is_whole ? "" : "…");
+  const most = Number(table.dataset.max);
+  const fields = message.fields ? JSON.stringify(message.fields, null, 1).replace(/\n */g, " ") : "";
+  shown.textContent = fields ? printable(fields.slice(0, most)) + (fields.length > most ? "…" : "") : printable(message.payload) + (message.is_whole ? "" : "…");
   cell(row, "payload", "Payload", "").append(shown);
   makeReachable(shown);
   addBytes(table, row);

@@ -1,0 +1,46 @@
+"""A service that may open few files."""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from support.builders.offline_directory import build
+from support.daemon.command_line import CommandLine
+
+FILES = 400
+
+
+def limit() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+
+
+def test_more_connections_than_files(own: CommandLine, tmp_path: Path) -> None:
+    """They are accepted a few at a time, so that none fails, and health responds."""
+    command = [sys.executable, "-m", "aerotape", "web", str(build(tmp_path / "archive"))]
+    with (
+        subprocess.Popen(
+            [*command, "--http", "0", "--json"],
+            env=own.environment,
+            preexec_fn=limit,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+        ExitStack() as held,
+    ):
+        assert process.stdout is not None
+        address = urlsplit(json.loads(process.stdout.readline())["url"])
+        for _ in range(FILES + 100):
+            held.enter_context(socket.create_connection((address.hostname, address.port), 60))
+        with urlopen(f"{address.geturl()}healthz", timeout=60) as answer:
+            assert answer.status == 200
+        process.terminate()
+        assert process.communicate(timeout=60)[1] == ""
