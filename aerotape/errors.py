@@ -279,6 +279,12 @@ class UnconfirmedEntryError(LedgerError):
     code = 1_006
 
 
+class DamagedEntryError(LedgerError, EntryDigestError):
+    """An entry is damaged so that the archive cannot send it (DAMAGED_ENTRY)."""
+
+    code = 1_008
+
+
 class DataLossError(AerotapeError):
     """Data that a streaming query has not read was purged, or truncated and replaced.
 
