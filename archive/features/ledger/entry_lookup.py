@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from aerotape.archive.features.ledger.entry_scan import EntryScan, Found, Part
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.recovery.stop_position import PAGE_LENGTH
 from aerotape.catalog.segment.term_search import last_term_before, terms_from_last
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.codecs import entry as entries
@@ -103,7 +104,9 @@ class LedgerRecording(EntryScan):
         start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
         return terms_from_last(start, limit, length)
 
-    def first_torn_position(self, limit: int, forced: int) -> int | None:
+    def first_torn_position(
+        self, limit: int, forced: int, *, is_killed: bool = False
+    ) -> int | None:
         """Return the position of the first entry that a power cut may have torn; None without one.
 
         It comes after the last sound entry, and was not known to be on storage. What is damaged
@@ -112,6 +115,7 @@ class LedgerRecording(EntryScan):
         Args:
             limit: the end of the recording, bytes.
             forced: up to where the recording was forced to storage, bytes.
+            is_killed: only its process was killed, not the machine: a write ends at a page.
 
         Raises:
             StorageError: a segment file cannot be read.
@@ -126,7 +130,26 @@ class LedgerRecording(EntryScan):
             first_torn_position = first_torn_position if found is None else found
             if is_sound:
                 break
+        if is_killed and first_torn_position is not None:
+            is_torn = self._is_cut_short(first_torn_position, limit)
+            return first_torn_position if is_torn else None
         return first_torn_position
+
+    def _is_cut_short(self, position: int, end: int) -> bool:
+        """Whether nothing is between two positions from the next page on: the write was killed.
+
+        Raises:
+            StorageError: the segment file cannot be read.
+        """
+        base = segment_base(self.descriptor, position)
+        path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
+        page = ((position - base) // PAGE_LENGTH + 1) * PAGE_LENGTH
+        try:
+            with open(path, "rb", buffering=0, opener=open_no_follow) as file:
+                rest = os.pread(file.fileno(), max(0, end - base - page), page)
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {reason_of(error)}", path) from error
+        return bool(rest) and not any(rest)
 
     def _torn_in(self, begin: int, end: int, forced: int) -> tuple[int | None, bool]:
         """Return `first_torn_position` of one term, and whether it has a sound entry."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.ledger.flipped_bits import flip
 
 import aerotape
 from aerotape import QualifiedId, _native, aio
+from aerotape.archive.features.ledger.metadata_store import FILE_NAME
 from aerotape.errors import EntryDigestError
 from aerotape.replay.offline.directory import open_directory
 
@@ -90,3 +94,68 @@ def test_one_flipped_bit_of_a_header(
         with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
             assert again.add(b"again") == 1_000
         assert read_past_damage(client, ledger) == {**expected, 1_000: b"again"}
+
+
+def killed(archive_dir: Path, copy: Path) -> None:
+    """Copy the directory of a running archive, as it is after SIGKILL."""
+    shutil.copytree(archive_dir, copy)
+    (copy / "archive-mark.dat").unlink()
+
+
+def cut_power(archive_dir: Path) -> None:
+    """Have what was noted of the directory be of an earlier run of the machine."""
+    with sqlite3.connect(archive_dir / FILE_NAME) as connection:
+        connection.execute("UPDATE forced SET boot = 'earlier'")
+    connection.close()
+
+
+@pytest.mark.parametrize("size", [600, 1_200, 5_000])
+@pytest.mark.parametrize("is_power_cut", [False, True])
+def test_a_kill_after_an_entry_of_zeros(
+    driver: _native.MediaDriver, tmp_path: Path, size: int, is_power_cut: bool
+) -> None:
+    """It is acknowledged, and does not count as torn because sectors of it are empty."""
+    with running(driver, tmp_path / "archive") as client:
+        writer = client.create_ledger(channel=CHANNEL)
+        for index in range(12):
+            assert writer.add(bytes(size)) == index
+            killed(tmp_path / "archive", tmp_path / str(index))
+        ledger = writer.qualified_id
+    for index in range(12):
+        if is_power_cut:
+            cut_power(tmp_path / str(index))
+        with running(driver, tmp_path / str(index)) as client:
+            assert client.ledger_info(ledger).last_add_confirmed == index
+
+
+@pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])
+@pytest.mark.parametrize("is_power_cut", [False, True])
+@pytest.mark.parametrize("number", [900, 999])
+@pytest.mark.parametrize(("offset", "bit"), [(1, 7), (5, 7), (47, 3)])
+def test_one_flipped_bit_after_a_kill(
+    driver: _native.MediaDriver,
+    tmp_path: Path,
+    kind: Any,
+    is_power_cut: bool,
+    number: int,
+    offset: int,
+    bit: int,
+) -> None:
+    """Nothing that was synced is cut at the start, and ids are not used again."""
+    with running(driver, tmp_path / "archive") as client:
+        writer = client.create_ledger(kind, channel=CHANNEL)
+        writer.add_many(SENT)
+        assert writer.sync() == 999
+        killed(tmp_path / "archive", tmp_path / "killed")
+        ledger = writer.qualified_id
+    [recording] = open_directory(tmp_path / "archive").recordings()
+    position = list(recording.messages())[number].position
+    flip(tmp_path / "killed", recording.descriptor.recording_id, position + offset, bit)
+    if is_power_cut:
+        cut_power(tmp_path / "killed")
+    expected = {index: sent for index, sent in enumerate(SENT) if index != number}
+    with running(driver, tmp_path / "killed") as client:
+        assert client.ledger_info(ledger).last_add_confirmed == 999
+        assert read_past_damage(client, ledger) == expected
+        with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
+            assert again.add(b"again") == 1_000
