@@ -280,9 +280,15 @@ class UnconfirmedEntryError(LedgerError):
 
 
 class DamagedEntryError(LedgerError, EntryDigestError):
-    """An entry is damaged so that the archive cannot send it (DAMAGED_ENTRY)."""
+    """An entry is damaged so that the archive cannot send it (DAMAGED_ENTRY).
+
+    Attributes:
+        begin: where the damaged part of the recording begins, bytes; -1: not known.
+        end: where it ends, bytes.
+    """
 
     code = 1_008
+    begin = end = -1
 
 
 class DataLossError(AerotapeError):

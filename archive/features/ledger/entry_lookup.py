@@ -206,16 +206,17 @@ class LedgerRecording(EntryScan):
 
         begin, next_id, last_id = self._term_of(limit, is_before), 0, None
         damaged: list[Part] = []
+        damaged_begin, until = begin, limit
         for part in self._parts_from(begin, limit):
             if part.header is None:
                 damaged.append(part)
             elif part.header.entry_id == entry_id:
                 return part.position
             elif part.header.entry_id > entry_id:
-                last_id = part.header.entry_id - 1
+                last_id, until = part.header.entry_id - 1, part.position
                 break
             else:
-                damaged, next_id = [], part.header.entry_id + 1
+                damaged, next_id, damaged_begin = [], part.header.entry_id + 1, part.end
         recording_id = self.descriptor.recording_id
         if last_id is None:
             last_id = next_id + len(damaged) - 1
@@ -228,9 +229,12 @@ class LedgerRecording(EntryScan):
         exact = last_id - next_id + 1 == len(damaged)
         if exact and (part := damaged[entry_id - next_id]).is_message:
             return part.position
-        raise DamagedEntryError(
+        error = DamagedEntryError(
             f"entry {entry_id} is damaged: its frames in recording {recording_id} are not whole"
         )
+        # From where the last sound entry ends, there may be padding.
+        error.begin, error.end = damaged_begin, until
+        raise error
 
     def _parts_from(self, begin: int, limit: int) -> Iterator[Part]:
         length = self.descriptor.term_buffer_length
@@ -293,7 +297,10 @@ class LedgerRecording(EntryScan):
         last = self._last_sound(limit)
         if last.last_add_confirmed >= last.entry_id:
             return last.position
-        return self.position_of(last.last_add_confirmed + 1, limit)
+        try:
+            return self.position_of(last.last_add_confirmed + 1, limit)
+        except DamagedEntryError as damaged:
+            return damaged.begin
 
     def _last_sound(self, limit: int) -> EntryMark:
         if self.digest_type is None:
