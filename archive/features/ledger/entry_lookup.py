@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aerotape.archive.features.ledger.entry_scan import EntryScan, Found, Part
 from aerotape.catalog.descriptor import segment_base
@@ -64,26 +64,37 @@ class LedgerRecording(EntryScan):
         """
         mark = self.start if known is None or known.position > limit else known
         with suppress(SegmentError):
-            last = self._last_message(limit, mark)
-            is_sound = last is None or self.sound(last[-1]) is not None
-            at = mark.position if last is None else last[1]
+            batch = self._last_batch(limit, mark)
+            is_sound = not batch or self.sound(batch[-1][-1]) is not None
+            at = batch[-1][1] if batch else mark.position
             if is_sound and not self.is_damaged(at, limit):
-                return mark if last is None else _mark(last)
+                return self._last_of(batch) if batch else mark
         return self._last_past_damage(limit)
 
-    def _last_message(self, limit: int, known: EntryMark) -> Found | None:
-        """Return the last message between an entry and a position."""
-        last = None
+    def _last_batch(self, limit: int, known: EntryMark) -> list[Found]:
+        """Return the last messages between an entry and a position."""
+        last: list[Found] = []
         if known != self.start:
             for batch in self.batches(known.position, limit, from_boundary=True):
-                last = batch[-1]
+                last = batch
             return last
         for begin, end in self._terms_from_last(limit):
             for batch in self.batches(begin, end):
-                last = batch[-1]
-            if last is not None:
+                last = batch
+            if last:
                 break
         return last
+
+    def _last_of(self, batch: list[Found]) -> EntryMark:
+        """Return the last entry of some that follow each other."""
+        mark = _mark(batch[-1])
+        if self.digest_type not in (None, "DUMMY") or len(batch) < 3:
+            return mark
+        # Its digest cannot be checked: consecutive ids of others show whether its own is damaged.
+        before = _entry_id(batch[-2])
+        if before == _entry_id(batch[-3]) + 1:
+            return replace(mark, entry_id=before + 1)
+        return mark
 
     def _last_past_damage(self, limit: int) -> EntryMark:
         damaged, at = 0, self.start.position

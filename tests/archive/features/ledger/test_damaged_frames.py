@@ -159,3 +159,22 @@ def test_one_flipped_bit_after_a_kill(
         assert read_past_damage(client, ledger) == expected
         with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
             assert again.add(b"again") == 1_000
+
+
+def test_the_id_of_a_last_entry_without_a_digest(
+    driver: _native.MediaDriver, tmp_path: Path
+) -> None:
+    """The ids of the entries before it show which one it had."""
+    with running(driver, tmp_path) as client:
+        writer = client.create_ledger(digest_type="DUMMY")
+        writer.add_many(SENT)
+        writer.detach()
+        ledger = writer.qualified_id
+    [recording] = open_directory(tmp_path).recordings()
+    position = list(recording.messages())[-1].position
+    # Of version 2: the id comes after scope and ledger.
+    flip(tmp_path, recording.descriptor.recording_id, position + 32 + 8 + 8 + 8 + 7, 3)
+    with running(driver, tmp_path) as client:
+        assert client.ledger_info(ledger).last_add_confirmed == 999
+        with client.open_ledger_writer(ledger) as again:
+            assert again.add(b"again") == 1_000
