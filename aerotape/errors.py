@@ -279,6 +279,18 @@ class UnconfirmedEntryError(LedgerError):
     code = 1_006
 
 
+class DamagedEntryError(LedgerError, EntryDigestError):
+    """An entry is damaged so that the archive cannot send it (DAMAGED_ENTRY).
+
+    Attributes:
+        begin: where the damaged part of the recording begins, bytes; -1: not known.
+        end: where it ends, bytes.
+    """
+
+    code = 1_008
+    begin = end = -1
+
+
 class DataLossError(AerotapeError):
     """Data that a streaming query has not read was purged, or truncated and replaced.
 

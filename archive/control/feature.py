@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.catalog.recovery.stop_position import RecordingEnd
 
 Handler = Callable[["Services", "ControlSession", Any], None]
 Handlers = Mapping[type[Message], Handler]
@@ -76,9 +77,35 @@ class Feature:
         return ""
 
     @staticmethod
+    def recovered_end(
+        archive_dir: Path, recording: RecordingDescriptor, end: RecordingEnd
+    ) -> RecordingEnd:
+        """Return the end of a recording that a crash has left without one (StorageError).
+
+        Args:
+            archive_dir: the archive directory.
+            recording: whose channel contains the fragment.
+            end: of the recording, as its frames show it.
+        """
+        return end
+
+    @staticmethod
     def retained(archive_dir: Path) -> set[int]:
         """Return the purged recordings whose ids it still uses (AerotapeError)."""
         return set()
+
+
+def recovered_end(
+    features: Iterable[type[Feature]],
+    archive_dir: Path,
+    recording: RecordingDescriptor,
+    end: RecordingEnd,
+) -> RecordingEnd:
+    """Return the end of a recording after a crash, as `Feature.recovered_end` of each."""
+    for each in features:
+        if each.fragment and each.fragment in recording.original_channel:
+            end = each.recovered_end(archive_dir, recording, end)
+    return end
 
 
 def first_hold(

@@ -47,6 +47,7 @@ __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
 
 _THREADS: Final = 8
 _EndOf = Callable[[RecordingDescriptor], RecordingEnd]
+Judge = Callable[[RecordingDescriptor, RecordingEnd], RecordingEnd]
 
 
 def refresh(
@@ -55,6 +56,7 @@ def refresh(
     *,
     checksum: ChecksumName = "none",
     now_ms: int,
+    judge: Judge = lambda _, end: end,
 ) -> list[RecordingOutcome]:
     """Give every recording without a stop position one, and report on those that are not clean.
 
@@ -65,6 +67,7 @@ def refresh(
         archive_dir: the directory with the segment files.
         checksum: checksum that the archive records with.
         now_ms: stop timestamp to set, epoch milliseconds.
+        judge: returns the end of a recording, of which its frames show an end.
 
     Raises:
         StorageError: the directory cannot be listed.
@@ -83,7 +86,7 @@ def refresh(
     descriptors, damaged = catalog.readable_descriptors(irregular)
     unclean = {id_: each for id_, each in descriptors.items() if each.is_active}
     outcomes = []
-    with _ends(unclean, index, checksum) as end_of:
+    with _ends(unclean, index, checksum, judge) as end_of:
         for recording_id in sorted({*irregular, *filter(catalog.has_recording, marks)}):
             segments = index.get(recording_id, [])
             if recording_id in damaged:
@@ -128,12 +131,13 @@ def _ends(
     recordings: Mapping[int, RecordingDescriptor],
     index: Mapping[int, Sequence[SegmentFile]],
     checksum: ChecksumName,
+    judge: Judge,
 ) -> Iterator[_EndOf]:
     """Find the ends of recordings in several threads, while others are inspected."""
 
     def find(descriptor: RecordingDescriptor) -> RecordingEnd:
         segments = index.get(descriptor.recording_id, [])
-        return find_recording_end(descriptor, segments, checksum, holes=True)
+        return judge(descriptor, find_recording_end(descriptor, segments, checksum, holes=True))
 
     if not recordings:
         yield find

@@ -10,7 +10,7 @@ from aerotape.client import arguments
 from aerotape.client.asynchronous.replays import AsyncReplay, AsyncReplayMethods
 from aerotape.client.ledger import opening, requests
 from aerotape.client.ledger.handles import AsyncWriterBase, ReaderProperties
-from aerotape.client.ledger.reading import LedgerReading, ReadPlan, Wanted
+from aerotape.client.ledger.reading import NOT_READ, LedgerReading, ReadPlan, Wanted
 from aerotape.client.ledger.requests import AnyLedger, LedgerInfo
 from aerotape.client.ledger.writing import LedgerWriting
 from aerotape.client.queries import list_scopes
@@ -19,7 +19,7 @@ from aerotape.codecs.entry import Data, DigestType, Entry
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.journal_type import JournalType
 from aerotape.context import AsyncClosing, Opening
-from aerotape.errors import EntryError
+from aerotape.errors import AerotapeError
 from aerotape.qualified_id import QualifiedId
 
 
@@ -160,28 +160,28 @@ class AsyncLedgerReader(ReaderProperties, AsyncClosing):
                 plan = await self._client._run(reading.follow(next_id, wanted))
             if not plan.ids:
                 return
-            is_damaged = False
+            failure: AerotapeError | None = None
             async with self._replay(plan) as messages:
                 for entry_id in plan.ids:
-                    message = await anext(messages, None)
-                    if message is None and plan.counter_id is not None:
-                        break
-                    if entry_id < next_id:
-                        continue
                     try:
+                        message = await anext(messages, None)
+                        if message is None and plan.counter_id is not None:
+                            break
+                        if entry_id < next_id:
+                            continue
                         entry = reading.entry(entry_id, message)
-                    except EntryError:
-                        if entry_id == repaired or not reading.info.mirrors:
+                    except NOT_READ as error:
+                        if entry_id == repaired:
                             raise
-                        repaired, is_damaged = entry_id, True
+                        repaired, failure = entry_id, error
                         break
                     bytes_left -= len(entry.payload)
                     if bytes_left < 0 and entry_id > wanted.first:
                         return
                     next_id = entry_id + 1
                     yield entry
-            if is_damaged:
-                plan = await self._client._run(reading.repair(plan, repaired))
+            if failure is not None:
+                plan = await self._client._run(reading.repair(plan, repaired, failure))
             elif given is not None:
                 return
             else:

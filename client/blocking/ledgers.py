@@ -12,7 +12,7 @@ from aerotape.client import arguments
 from aerotape.client.blocking.replays import Replay, ReplayMethods
 from aerotape.client.ledger import opening, requests
 from aerotape.client.ledger.handles import ReaderProperties, WriterBase
-from aerotape.client.ledger.reading import LedgerReading, ReadPlan, Wanted
+from aerotape.client.ledger.reading import NOT_READ, LedgerReading, ReadPlan, Wanted
 from aerotape.client.ledger.requests import AnyLedger, LedgerInfo
 from aerotape.client.ledger.writing import LedgerWriting
 from aerotape.client.queries import list_scopes
@@ -21,7 +21,7 @@ from aerotape.codecs.entry import Data, DigestType, Entry
 from aerotape.codecs.generated import ledger_control as codecs
 from aerotape.codecs.journal_type import JournalType
 from aerotape.context import Closing
-from aerotape.errors import EntryError
+from aerotape.errors import AerotapeError
 from aerotape.qualified_id import QualifiedId
 
 
@@ -162,28 +162,28 @@ class LedgerReader(ReaderProperties, Closing):
                 plan = self._client._run(reading.follow(next_id, wanted))
             if not plan.ids:
                 return
-            is_damaged = False
+            failure: AerotapeError | None = None
             with self._replay(plan) as messages:
                 for entry_id in plan.ids:
-                    message = next(messages, None)
-                    if message is None and plan.counter_id is not None:
-                        break
-                    if entry_id < next_id:
-                        continue
                     try:
+                        message = next(messages, None)
+                        if message is None and plan.counter_id is not None:
+                            break
+                        if entry_id < next_id:
+                            continue
                         entry = reading.entry(entry_id, message)
-                    except EntryError:
-                        if entry_id == repaired or not reading.info.mirrors:
+                    except NOT_READ as error:
+                        if entry_id == repaired:
                             raise
-                        repaired, is_damaged = entry_id, True
+                        repaired, failure = entry_id, error
                         break
                     bytes_left -= len(entry.payload)
                     if bytes_left < 0 and entry_id > wanted.first:
                         return
                     next_id = entry_id + 1
                     yield entry
-            if is_damaged:
-                plan = self._client._run(reading.repair(plan, repaired))
+            if failure is not None:
+                plan = self._client._run(reading.repair(plan, repaired, failure))
             elif given is not None:
                 return
             else:

@@ -67,7 +67,8 @@ class WriterProperties(LedgerProperties):
     def last_add_confirmed(self) -> int:
         """The last entry that is known to be on storage, -1 for none. Never decreases.
 
-        A writer on another media driver than the archive's learns it from its own requests.
+        A writer on another media driver than the archive's learns it from its own requests, and so
+        does one of a ledger with mirrors.
         """
         return self._writing.last_add_confirmed
 

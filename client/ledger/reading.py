@@ -15,7 +15,17 @@ from aerotape.client.session.client_session import ClientSession
 from aerotape.client.session.exchange import exchange
 from aerotape.codecs import entry as entries
 from aerotape.codecs.entry import Entry
-from aerotape.errors import ArchiveError, ConfigurationError, LedgerError, UnconfirmedEntryError
+from aerotape.errors import (
+    AerotapeError,
+    ArchiveError,
+    ConfigurationError,
+    DamagedEntryError,
+    EntryDigestError,
+    EntryError,
+    LedgerError,
+    ReplayError,
+    UnconfirmedEntryError,
+)
 from aerotape.message import Message
 from aerotape.protocol import NULL_VALUE
 from aerotape.waiting import Pause, Task
@@ -23,6 +33,8 @@ from aerotape.waiting import Pause, Task
 # Between two requests for the state of a ledger, where no counter shows that there is more to read.
 _POLL_NS: Final = 50_000_000
 _NO_LIMIT: Final = (1 << 63) - 1
+NOT_READ: Final = (EntryError, ReplayError, LedgerError)
+"""Errors of a replay in which an entry is damaged, or its frames are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +231,28 @@ class LedgerReading:
     def _is_bounding(self, counter_id: int) -> Task[bool]:
         return _bounding_counter((yield from self.refresh())) == counter_id
 
-    def repair(self, plan: ReadPlan, entry_id: int) -> Task[ReadPlan]:
-        """Have a damaged entry of a plan repaired; return what to replay from there."""
-        assert plan.position is not None, "the ledger has mirrors"
-        assert plan.length is not None, "the ledger has mirrors"
-        # The archive fetches it from another one that stores the ledger.
-        position = yield from self._locate(entry_id)
+    def repair(self, plan: ReadPlan, entry_id: int, failure: AerotapeError) -> Task[ReadPlan]:
+        """Have a damaged entry of a plan repaired; return what to replay from there.
+
+        Args:
+            plan: of the replay that has failed.
+            entry_id: which it did not return.
+            failure: the reason, which is raised if nothing can be repaired.
+
+        Raises:
+            DamagedEntryError: the archive has no such frames any more.
+        """
+        if isinstance(failure, EntryDigestError) and not self.info.mirrors:
+            raise failure
+        try:
+            # The archive fetches it from another one that stores the ledger.
+            position = yield from self._locate(entry_id)
+        except DamagedEntryError as damaged:
+            raise damaged from failure
+        except ArchiveError:
+            raise failure from None
+        if not self.info.mirrors or plan.position is None or plan.length is None:
+            raise failure
         length = plan.position + plan.length - position
         return ReadPlan(range(entry_id, plan.ids.stop), position, length)
 

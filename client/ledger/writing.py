@@ -265,13 +265,13 @@ class LedgerWriting:
         if self.failure is not None:
             raise self.failure
         yield from self.flush()
-        if not self.is_durable:
-            try:
-                position = yield from exchange(self._session, requests.sync_ledger(self.info.id))
-            except errors.LedgerError:
-                yield from self._check_attached()
-                raise
-            self.native.confirm(position)
+        # Also of what is on storage already: the archive notes up to where.
+        try:
+            position = yield from exchange(self._session, requests.sync_ledger(self.info.id))
+        except errors.LedgerError:
+            yield from self._check_attached()
+            raise
+        self.native.confirm(position)
         return self.native.last_add_confirmed
 
     # -- the end -------------------------------------------------------------------------------

@@ -7,23 +7,20 @@ holds an entry is found by the first entries of terms, and scanned. All function
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-from aerotape import _native
-from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
+from aerotape.archive.features.ledger.entry_scan import EntryScan, Found, Part
+from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.no_follow import open_no_follow
-from aerotape.catalog.segment.scan_range import ScanRange
+from aerotape.catalog.recovery.stop_position import PAGE_LENGTH
 from aerotape.catalog.segment.term_search import last_term_before, terms_from_last
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.codecs import entry as entries
-from aerotape.errors import EntryError, SegmentError, StorageError, reason_of
+from aerotape.errors import DamagedEntryError, EntryError, SegmentError, StorageError, reason_of
 from aerotape.frame_header import HEADER_LENGTH, align_frame
 from aerotape.protocol import NULL_VALUE
-
-_BATCH_ROWS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +41,8 @@ class EntryMark:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerRecording:
-    """The recording of a ledger on disk.
-
-    Attributes:
-        archive_dir: the archive directory.
-        descriptor: of the recording.
-        digest_type: of the entries; None where their digests cannot be checked.
-    """
-
-    archive_dir: Path
-    descriptor: RecordingDescriptor
-    digest_type: entries.DigestType | None
+class LedgerRecording(EntryScan):
+    """The recording of a ledger on disk."""
 
     @property
     def start(self) -> EntryMark:
@@ -63,7 +50,10 @@ class LedgerRecording:
         return EntryMark(self.descriptor.start_position)
 
     def last_entry(self, limit: int, known: EntryMark | None = None) -> EntryMark:
-        """Return the last entry that ends at or before a position.
+        """Return the last entry that ends at or before a position, also if it is damaged.
+
+        The id of a damaged one follows from that of the last sound one. A damaged part at the end
+        counts as one entry; it may have been several.
 
         Args:
             limit: the position, bytes: the end of a frame.
@@ -71,27 +61,63 @@ class LedgerRecording:
 
         Raises:
             StorageError: a segment file cannot be read.
-            SegmentError: it is damaged.
-            EntryError: a message is not an entry.
         """
-        if known is not None and known.position <= limit:
-            return self._last_in(known.position, limit, from_boundary=True) or known
+        mark = self.start if known is None or known.position > limit else known
+        with suppress(SegmentError):
+            batch = self._last_batch(limit, mark)
+            is_sound = not batch or self.sound(batch[-1][-1]) is not None
+            at = batch[-1][1] if batch else mark.position
+            if is_sound and not self.is_damaged(at, limit):
+                return self._last_of(batch) if batch else mark
+        return self._last_past_damage(limit)
+
+    def _last_batch(self, limit: int, known: EntryMark) -> list[Found]:
+        """Return the last messages between an entry and a position."""
+        last: list[Found] = []
+        if known != self.start:
+            for batch in self.batches(known.position, limit, from_boundary=True):
+                last = batch
+            return last
         for begin, end in self._terms_from_last(limit):
-            if (found := self._last_in(begin, end)) is not None:
-                return found
-        return self.start
+            for batch in self.batches(begin, end):
+                last = batch
+            if last:
+                break
+        return last
+
+    def _last_of(self, batch: list[Found]) -> EntryMark:
+        """Return the last entry of some that follow each other."""
+        mark = _mark(batch[-1])
+        if self.digest_type not in (None, "DUMMY") or len(batch) < 3:
+            return mark
+        # Its digest cannot be checked: consecutive ids of others show whether its own is damaged.
+        before = _entry_id(batch[-2])
+        if before == _entry_id(batch[-3]) + 1:
+            return replace(mark, entry_id=before + 1)
+        return mark
+
+    def _last_past_damage(self, limit: int) -> EntryMark:
+        damaged, at = 0, self.start.position
+        for begin, end in self._terms_from_last(limit):
+            last, after = None, 0
+            for part in self.parts(begin, end):
+                at = max(at, part.end)
+                last, after = (part, 0) if part.header is not None else (last, after + 1)
+            damaged += after
+            if last is not None and last.header is not None:
+                header = last.header
+                return EntryMark(
+                    at, header.entry_id + damaged, header.length, header.last_add_confirmed
+                )
+        return EntryMark(at, damaged - 1)
 
     def _terms_from_last(self, limit: int) -> Iterator[tuple[int, int]]:
         start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
         return terms_from_last(start, limit, length)
 
-    def _last_in(self, begin: int, limit: int, *, from_boundary: bool = False) -> EntryMark | None:
-        last = None
-        for batch in self._batches(begin, limit, limit, from_boundary):
-            last = batch[-1]
-        return None if last is None else _mark(last)
-
-    def first_torn_position(self, limit: int, forced: int) -> int | None:
+    def first_torn_position(
+        self, limit: int, forced: int, *, is_killed: bool = False
+    ) -> int | None:
         """Return the position of the first entry that a power cut may have torn; None without one.
 
         It comes after the last sound entry, and was not known to be on storage. What is damaged
@@ -100,6 +126,7 @@ class LedgerRecording:
         Args:
             limit: the end of the recording, bytes.
             forced: up to where the recording was forced to storage, bytes.
+            is_killed: only its process was killed, not the machine: a write ends at a page.
 
         Raises:
             StorageError: a segment file cannot be read.
@@ -114,61 +141,118 @@ class LedgerRecording:
             first_torn_position = first_torn_position if found is None else found
             if is_sound:
                 break
+        if is_killed and first_torn_position is not None:
+            is_torn = self._is_cut_short(first_torn_position, limit)
+            return first_torn_position if is_torn else None
         return first_torn_position
+
+    def _is_cut_short(self, position: int, end: int) -> bool:
+        """Whether nothing is between two positions from the next page on: the write was killed.
+
+        Raises:
+            StorageError: the segment file cannot be read.
+        """
+        base = segment_base(self.descriptor, position)
+        path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
+        page = ((position - base) // PAGE_LENGTH + 1) * PAGE_LENGTH
+        try:
+            with open(path, "rb", buffering=0, opener=open_no_follow) as file:
+                rest = os.pread(file.fileno(), max(0, end - base - page), page)
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {reason_of(error)}", path) from error
+        return bool(rest) and not any(rest)
 
     def _torn_in(self, begin: int, end: int, forced: int) -> tuple[int | None, bool]:
         """Return `first_torn_position` of one term, and whether it has a sound entry."""
-        first_torn_position, is_sound, at = None, False, begin
-        try:
-            for position, at, entry in self._checked(begin, end):
-                if entry is not None:
-                    first_torn_position, is_sound = None, True
-                elif first_torn_position is None and at > forced:
-                    first_torn_position = position
-        except SegmentError:
-            if first_torn_position is None and at >= forced:
-                first_torn_position = at
+        first_torn_position, is_sound = None, False
+        for part in self.parts(begin, end):
+            if part.header is not None:
+                first_torn_position, is_sound = None, True
+            elif first_torn_position is None and (
+                part.end > forced if part.is_message else part.position >= forced
+            ):
+                first_torn_position = part.position
         return first_torn_position, is_sound
-
-    def _checked(self, begin: int, end: int) -> Iterator[tuple[int, int, entries.Entry | None]]:
-        """Iterate position and end of each entry, and the entry; None for a damaged one."""
-        for batch in self._batches(begin, end, end, False):
-            for found in batch:
-                entry = None
-                with suppress(EntryError):
-                    entry = entries.decode(found[-1], digest_type=self.digest_type)
-                yield found[0], found[1], entry
 
     def position_of(self, entry_id: int, limit: int) -> int:
         """Return the position of the first frame of an entry that ends before `limit`.
 
         Raises:
             StorageError: a segment file cannot be read.
-            SegmentError: it is damaged, or the entry is not where its id says.
+            SegmentError: there is no such entry.
+            DamagedEntryError: the entry is damaged, and its frames are not there.
         """
+        with suppress(SegmentError, EntryError):
+            found = self._message_of(entry_id, limit)
+            if found is not None and self.sound(found[-1]) is not None:
+                return found[0]
+        return self._position_past_damage(entry_id, limit)
+
+    def _message_of(self, entry_id: int, limit: int) -> Found | None:
+        """Return the message of an entry if all have consecutive ids."""
 
         def is_before(begin: int, end: int) -> bool:
             first = self._first(begin, end)
             return first is not None and _entry_id(first) <= entry_id
 
-        start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
-        begin = last_term_before(start, limit, length, is_before)
         next_id = None
-        for batch in self._batches(begin, limit, limit, False):
+        for batch in self.batches(self._term_of(limit, is_before), limit):
             if next_id is None:
                 next_id = _entry_id(batch[0])
             if entry_id < next_id + len(batch):
                 found = batch[entry_id - next_id] if entry_id >= next_id else batch[0]
-                if _entry_id(found) == entry_id:
-                    return found[0]
-                break
+                return found if _entry_id(found) == entry_id else None
             next_id += len(batch)
-        raise SegmentError(
-            f"entry {entry_id} is not in recording {self.descriptor.recording_id}: its entries do "
-            "not have consecutive ids",
-            self.archive_dir,
-            position=begin,
+        return None
+
+    def _term_of(self, limit: int, is_before: Callable[[int, int], bool]) -> int:
+        start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
+        return last_term_before(start, limit, length, is_before)
+
+    def _position_past_damage(self, entry_id: int, limit: int) -> int:
+        def is_before(begin: int, end: int) -> bool:
+            headers = (part.header for part in self.parts(begin, end))
+            first = next((header for header in headers if header is not None), None)
+            return first is not None and first.entry_id <= entry_id
+
+        begin, next_id, last_id = self._term_of(limit, is_before), 0, None
+        damaged: list[Part] = []
+        damaged_begin, until = begin, limit
+        for part in self._parts_from(begin, limit):
+            if part.header is None:
+                damaged.append(part)
+            elif part.header.entry_id == entry_id:
+                return part.position
+            elif part.header.entry_id > entry_id:
+                last_id, until = part.header.entry_id - 1, part.position
+                break
+            else:
+                damaged, next_id, damaged_begin = [], part.header.entry_id + 1, part.end
+        recording_id = self.descriptor.recording_id
+        if last_id is None:
+            last_id = next_id + len(damaged) - 1
+        if not next_id <= entry_id <= last_id:
+            raise SegmentError(
+                f"entry {entry_id} is not in recording {recording_id}",
+                self.archive_dir,
+                position=begin,
+            )
+        exact = last_id - next_id + 1 == len(damaged)
+        if exact and (part := damaged[entry_id - next_id]).is_message:
+            return part.position
+        error = DamagedEntryError(
+            f"entry {entry_id} is damaged: its frames in recording {recording_id} are not whole"
         )
+        # From where the last sound entry ends, there may be padding.
+        error.begin, error.end = damaged_begin, until
+        raise error
+
+    def _parts_from(self, begin: int, limit: int) -> Iterator[Part]:
+        length = self.descriptor.term_buffer_length
+        while begin < limit:
+            end = min(limit, (begin & -length) + length)
+            yield from self.parts(begin, end)
+            begin = end
 
     def damaged_end(self, position: int, limit: int) -> int | None:
         """Return the end of the entry that begins at a position, if it is damaged, bytes.
@@ -177,11 +261,8 @@ class LedgerRecording:
         """
         if self.digest_type is None:
             return None
-        found = next(self._batches(position, limit, limit, True, 1))[0]
-        with suppress(EntryError):
-            entries.decode(found[-1], digest_type=self.digest_type)
-            return None
-        return found[1]
+        found = next(self.batches(position, limit, from_boundary=True, rows=1))[0]
+        return None if self.sound(found[-1]) is not None else found[1]
 
     def rewrite(self, position: int, end: int, message: bytes) -> None:
         """Replace a damaged entry by its message; it is on storage then.
@@ -227,19 +308,22 @@ class LedgerRecording:
         last = self._last_sound(limit)
         if last.last_add_confirmed >= last.entry_id:
             return last.position
-        return self.position_of(last.last_add_confirmed + 1, limit)
+        try:
+            return self.position_of(last.last_add_confirmed + 1, limit)
+        except DamagedEntryError as damaged:
+            return damaged.begin
 
     def _last_sound(self, limit: int) -> EntryMark:
         if self.digest_type is None:
             return self.last_entry(limit)
         for begin, end in self._terms_from_last(limit):
             last = None
-            with suppress(SegmentError):
-                for _, at, entry in self._checked(begin, end):
-                    if entry is not None:
-                        last = EntryMark(at, entry.entry_id, entry.length, entry.last_add_confirmed)
-            if last is not None:
-                return last
+            for part in self.parts(begin, end):
+                last = part if part.header is not None else last
+            if last is not None and (header := last.header) is not None:
+                return EntryMark(
+                    last.end, header.entry_id, header.length, header.last_add_confirmed
+                )
         return self.start
 
     def first_message(self) -> bytes | None:
@@ -248,32 +332,15 @@ class LedgerRecording:
         first = self._first(begin, begin + self.descriptor.segment_file_length)
         return None if first is None else first[-1]
 
-    def _first(self, begin: int, limit: int) -> _Found | None:
-        batch = next(self._batches(begin, limit, limit, False, 1), None)
+    def _first(self, begin: int, limit: int) -> Found | None:
+        batch = next(self.batches(begin, limit, rows=1), None)
         return None if batch is None else batch[0]
 
-    def _batches(
-        self, begin: int, end: int, limit: int, from_boundary: bool, rows: int = _BATCH_ROWS
-    ) -> Iterator[list[_Found]]:
-        if begin >= end:
-            return
-        part = ScanRange.of(
-            self.archive_dir, self.descriptor, begin, end, limit, from_boundary=from_boundary
-        )
-        scan = _native.SegmentScan(part, batch_rows=rows)
-        while (batch := scan.next_messages()) is not None:
-            if batch:
-                yield batch
 
-
-# Position, end position, term id, term offset, flags, reserved value, payload.
-_Found = tuple[int, int, int, int, int, int, bytes]
-
-
-def _mark(found: _Found) -> EntryMark:
+def _mark(found: Found) -> EntryMark:
     header = entries.read_header(found[-1])
     return EntryMark(found[1], header.entry_id, header.length, header.last_add_confirmed)
 
 
-def _entry_id(found: _Found) -> int:
+def _entry_id(found: Found) -> int:
     return entries.read_header(found[-1]).entry_id

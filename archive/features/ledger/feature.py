@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.control.services import Services
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.catalog.recovery.stop_position import RecordingEnd
 
 
 class LedgerFeature(Feature):
@@ -119,6 +120,14 @@ class LedgerFeature(Feature):
         if ledger is None:
             return ""
         return f"it has the alias of ledger {ledger.id}, which retention does not delete"
+
+    @staticmethod
+    def recovered_end(
+        archive_dir: Path, recording: RecordingDescriptor, end: RecordingEnd
+    ) -> RecordingEnd:
+        from aerotape.archive.features.ledger.recovered_end import recovered_end
+
+        return recovered_end(archive_dir, recording, end)
 
     @staticmethod
     def retained(archive_dir: Path) -> set[int]:

@@ -293,13 +293,12 @@ class Log:
         recording = self.recording(metadata)
         end = recording.descriptor.stop_position
         known = yield from self._worker.forced(ledger)
-        first_torn_position = None
+        forced = recording.descriptor.start_position if known is None else known.position
         # As long as the machine runs, nothing is lost that was written.
-        if known is None or known.boot != boot_id():
-            forced = recording.descriptor.start_position if known is None else known.position
-            first_torn_position = yield from self._worker.call(
-                lambda: recording.first_torn_position(end, forced)
-            )
+        is_same_run = known is not None and known.boot == boot_id()
+        first_torn_position = yield from self._worker.call(
+            lambda: recording.first_torn_position(end, forced, is_killed=is_same_run)
+        )
         yield from self._force_files(recording_id)
         if known is not None and end < known.position:
             self._errors.record(

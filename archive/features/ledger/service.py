@@ -411,12 +411,8 @@ class LedgerService:
         status = yield from self._leader.status(ledger, metadata, with_entries=False)
         if entry_id < 0 or metadata.recording_id == NULL_VALUE:
             raise UnconfirmedEntryError(f"ledger {ledger} has no entry {entry_id}", ledger.id)
-        recording = ledger.log.recording(metadata)
         limit = status.recorded_position
-        position = yield from self._worker.call(lambda: recording.position_of(entry_id, limit))
-        if metadata.mirrors:
-            yield from self._repairs.check(ledger, metadata, entry_id, position)
-        return position
+        return (yield from self._repairs.position_of(ledger, metadata, entry_id, limit))
 
     def replace_mirror(
         self, ledger: Ledger, mirror: str, replacement: str, is_lost: bool | None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from aerotape.archive.features.ledger.frames import restore
 from aerotape.archive.features.ledger.mirrors.members import Members
 from aerotape.archive.features.ledger.protocol.logs import common_end
 from aerotape.archive.features.ledger.protocol.member_record import MemberState, MirrorStep
 from aerotape.codecs import entry as entries
-from aerotape.errors import AerotapeError, SegmentError
+from aerotape.errors import AerotapeError, DamagedEntryError, SegmentError
 from aerotape.protocol import NULL_VALUE
 from aerotape.waiting import Pause
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
     from aerotape.archive.features.ledger.mirrors.members import Opening
+    from aerotape.message import Message
     from aerotape.waiting import Task
 
 
@@ -46,26 +50,52 @@ class Repairs:
         self._replay_channel = replay_channel
         self._errors = errors
 
-    def check(
-        self, ledger: Ledger, metadata: LedgerMetadata, entry_id: int, position: int
-    ) -> Task[None]:
-        """Repair an entry if it is damaged and another archive has it.
+    def position_of(
+        self, ledger: Ledger, metadata: LedgerMetadata, entry_id: int, limit: int
+    ) -> Task[int]:
+        """Return the position of an entry, which is repaired if it is damaged.
 
         Args:
-            position: where it begins, bytes.
+            limit: the end of the recording, bytes.
 
         Raises:
             StorageError: a segment file cannot be read.
+            SegmentError: there is no such entry.
+            DamagedEntryError: the entry is damaged, its frames are not there, and no other archive
+                has them.
         """
-        end = yield from self._damaged_end(ledger, metadata, position)
-        if end is None:
-            return
+        recording = ledger.log.recording(metadata)
+
+        def find() -> int:
+            return recording.position_of(entry_id, limit)
+
+        try:
+            position = yield from self._worker.call(find)
+        except DamagedEntryError as damaged:
+            task = partial(self._restore, ledger, metadata, damaged)
+            yield from self._of_any(ledger, metadata, entry_id, task)
+            return (yield from self._worker.call(find))
+        if metadata.mirrors:
+            end = yield from self._damaged_end(ledger, metadata, position)
+            if end is not None:
+                task = partial(self._repair, ledger, metadata, entry_id, position, end)
+                yield from self._of_any(ledger, metadata, entry_id, task)
+        return position
+
+    def _of_any(
+        self,
+        ledger: Ledger,
+        metadata: LedgerMetadata,
+        entry_id: int,
+        task: Callable[[str], Task[None]],
+    ) -> Task[None]:
+        """Try a task with one member after another; note the outcome."""
         problems = []
         for name in metadata.member_record.members:
             if name == metadata.member_record.own:
                 continue
             try:
-                yield from self._repair(ledger, metadata, name, entry_id, position, end)
+                yield from task(name)
             except AerotapeError as error:
                 problems.append(f"{name}: {error}")
                 continue
@@ -93,25 +123,15 @@ class Repairs:
         self,
         ledger: Ledger,
         metadata: LedgerMetadata,
-        name: str,
         entry_id: int,
         position: int,
         end: int,
+        name: str,
     ) -> Task[None]:
         """Fetch an entry from a member, and rewrite it, while nothing else changes the ledger."""
-        asking = self._members.ask(metadata, MirrorStep.QUERY, [name])
-        states: dict[str, MemberState] = {}
-        try:
-            while asking:
-                states |= asking.poll()
-                yield Pause()
-        finally:
-            asking.close()
-        if name in asking.problems:
-            raise asking.problems[name]
-        state = states[name]
-        self._check_same(ledger, metadata, state, end)
-        message = yield from self._fetch(name, state.recording_id, position, end)
+        state = yield from self._state(ledger, metadata, name, end)
+        (found,) = yield from self._fetch(name, state.recording_id, position, end)
+        message = found.payload
         digest_type = metadata.digest_type.name
         entries.decode(
             message, digest_type=cast("entries.DigestType", digest_type), entry_id=entry_id
@@ -127,6 +147,46 @@ class Repairs:
         finally:
             ledger.unlock()
 
+    def _restore(
+        self, ledger: Ledger, metadata: LedgerMetadata, damaged: DamagedEntryError, name: str
+    ) -> Task[None]:
+        """Fetch the messages of a damaged part from a member, and write its frames again."""
+        begin, end = damaged.begin, damaged.end
+        state = yield from self._state(ledger, metadata, name, end)
+        found = yield from self._fetch(name, state.recording_id, begin, end)
+        recording = ledger.log.recording(metadata)
+        if not all(recording.sound(each.payload) is not None for each in found):
+            raise SegmentError("it is damaged there, too", position=begin)
+        yield from ledger.lock()
+        try:
+            # The log may have been cut meanwhile.
+            metadata = yield from ledger.metadata()
+            self._check_same(ledger, metadata, state, end)
+            recording = ledger.log.recording(metadata)
+            yield from self._worker.call(
+                lambda: restore(recording.archive_dir, recording.descriptor, begin, end, found)
+            )
+        finally:
+            ledger.unlock()
+
+    def _state(
+        self, ledger: Ledger, metadata: LedgerMetadata, name: str, end: int
+    ) -> Task[MemberState]:
+        """Return the state of a member whose log is the same up to a position, bytes."""
+        asking = self._members.ask(metadata, MirrorStep.QUERY, [name])
+        states: dict[str, MemberState] = {}
+        try:
+            while asking:
+                states |= asking.poll()
+                yield Pause()
+        finally:
+            asking.close()
+        if name in asking.problems:
+            raise asking.problems[name]
+        state = states[name]
+        self._check_same(ledger, metadata, state, end)
+        return state
+
     @staticmethod
     def _check_same(
         ledger: Ledger, metadata: LedgerMetadata, state: MemberState, end: int
@@ -137,8 +197,10 @@ class Repairs:
         if same is None or same < end or state.recording_id == NULL_VALUE:
             raise SegmentError(f"its log is not the same up to position {end}", position=end)
 
-    def _fetch(self, name: str, recording_id: int, position: int, end: int) -> Task[bytes]:
-        """Return the message that a recording of another archive has at a position."""
+    def _fetch(
+        self, name: str, recording_id: int, position: int, end: int
+    ) -> Task[list[Message]]:
+        """Return the messages that a recording of another archive has between two positions."""
         from aerotape.client import channels
         from aerotape.client.replay.requests import ReplayTarget
         from aerotape.client.replay.stream import open_replay
@@ -156,10 +218,16 @@ class Repairs:
                 timeout_ns=session.timeout_ns,
             )
             try:
-                yield from stream.fetch()
-                if not stream.backlog:
+                found: list[Message] = []
+                while stream.position < end or stream.backlog:
+                    yield from stream.fetch()
+                    if not stream.backlog:
+                        break
+                    while stream.backlog:
+                        found.append(stream.backlog.next_message())
+                if not found:
                     raise SegmentError("it has no entry there", position=position)
-                return bytes(stream.backlog.next_message().payload)
+                return found
             finally:
                 stream.abandon()
         finally:

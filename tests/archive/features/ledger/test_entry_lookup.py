@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.ledger.flipped_bits import flip
 
 import aerotape
 from aerotape.archive.features.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.codecs import entry as codec
-from aerotape.errors import SegmentError
+from aerotape.errors import DamagedEntryError, SegmentError, StorageError
 from aerotape.message import Message
 from aerotape.replay.offline.directory import open_directory
 
@@ -120,6 +121,64 @@ def test_sound_entries_after_a_damaged_one(
         damage(tmp_path / "archive", message)
     for forced in (0, messages[SYNCED].end_position, end):
         assert recording.first_torn_position(end, forced) is None
+
+
+# Offsets in a frame, and bits there: of its length, flags, type, term offset, stream and term id;
+# then of the id of the entry, at its low and its high end.
+BITS = [(1, 7), (3, 7), (5, 7), (5, 6), (6, 0), (8, 5), (16, 5), (20, 0), (47, 3), (40, 6)]
+
+
+@pytest.mark.parametrize(("offset", "bit"), BITS)
+@pytest.mark.parametrize("where", ["middle", "first of a term", "last"])
+def test_one_flipped_bit_hides_one_entry(
+    recorded: tuple[Path, list[Message]], tmp_path: Path, offset: int, bit: int, where: str
+) -> None:
+    """Also one of a header: other entries are found, and the last one has its id."""
+    archive_dir, messages = recorded
+    shutil.copytree(archive_dir, tmp_path / "archive")
+    recording, end = recording_of(tmp_path / "archive"), messages[-1].end_position
+    in_term = next(each for each in messages if each.position >= 5 * 65_536)
+    number = {"middle": 1_500, "first of a term": messages.index(in_term), "last": 2_999}[where]
+    while where == "middle" and len(messages[number].payload) > 1_000:
+        number += 1
+    flip(tmp_path / "archive", 0, messages[number].position + offset, bit)
+    assert recording.last_entry(end).entry_id == 2_999
+    for entry_id in {0, number - 1, number + 1, number + 2, 2_998} - {number}:
+        if entry_id < 3_000:
+            assert recording.position_of(entry_id, end) == messages[entry_id].position
+    try:
+        assert recording.position_of(number, end) == messages[number].position
+    except DamagedEntryError as error:
+        assert f"entry {number} is damaged" in str(error)
+    assert (recording.first_torn_position(end, 0) is None) == (where != "last")
+    assert recording.first_torn_position(end, end) is None
+
+
+@pytest.mark.parametrize("what", ["zeroed", "missing", "short"])
+def test_a_damaged_segment_file(
+    recorded: tuple[Path, list[Message]], tmp_path: Path, what: str
+) -> None:
+    """The entries in it are damaged, and the others are found."""
+    archive_dir, messages = recorded
+    shutil.copytree(archive_dir, tmp_path / "archive")
+    recording, end = recording_of(tmp_path / "archive"), messages[-1].end_position
+    base = 3 * SEGMENT_LENGTH
+    path = tmp_path / "archive" / f"0-{base}.rec"
+    if what == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(b"" if what == "short" else bytes(SEGMENT_LENGTH))
+    assert recording.last_entry(end).entry_id == 2_999
+    lost = [index for index, each in enumerate(messages) if each.position // SEGMENT_LENGTH == 3]
+    for entry_id in (0, lost[0] - 1, lost[-1] + 1, 2_999):
+        assert recording.position_of(entry_id, end) == messages[entry_id].position
+    for entry_id in (lost[0], lost[10], lost[-1]):
+        with pytest.raises(DamagedEntryError, match=f"entry {entry_id} is damaged"):
+            recording.position_of(entry_id, end)
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    with pytest.raises(StorageError, match=str(path)):
+        recording.position_of(lost[0], end)
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 from support.daemon.mirrored import Three, running
+from support.ledger.flipped_bits import flip
 
 from aerotape import QualifiedId
 from aerotape.catalog.segment_files import list_segment_files
 from aerotape.errors import EntryDigestError
+from aerotape.replay.offline.directory import open_directory
 
 # Longer than a frame.
 SENT = [b"<%04d>" % index * 400 for index in range(200)]
@@ -67,6 +69,35 @@ def test_a_damaged_entry_is_read_from_a_mirror(three: Three) -> None:
     assert (three.info(1, ledger).damaged_entries, three.info(1, ledger).repaired_entries) == (0, 0)
     assert files(three, 0, ledger) == files(three, 2, ledger)
     assert files(three, 1, ledger) != files(three, 2, ledger)
+
+
+def test_damaged_frames_are_read_from_a_mirror(three: Three) -> None:
+    """Also the last one, and all of a segment file that is lost."""
+    with three.client() as client:
+        writer = three.create(client, "PD_JOURNAL", ack_quorum=3)
+        ledger = writer.qualified_id
+        writer.add_many(SENT)
+        writer.detach()
+    recording_id = three.info(0, ledger).recording_id
+    three.archives[0].stop()
+    archive_dir = three.archives[0].archive_dir
+    messages = list(open_directory(archive_dir).recording(recording_id).messages())
+    for number, offset, bit in ((0, 1, 7), (100, 5, 7), (150, 8, 5), (199, 3, 7)):
+        flip(archive_dir, recording_id, messages[number].position + offset, bit)
+    three.archives[0] = three.start(0)
+    with three.client(timeout_s=30.0) as client:
+        reader = client.open_ledger_read_only(ledger)
+        assert [each.payload for each in reader.read()] == SENT
+        info = client.ledger_info(ledger)
+        assert (info.damaged_entries, info.repaired_entries) == (0, 4)
+        with client.open_ledger_writer(ledger) as again:
+            assert again.add(b"again") == 200
+    three.archives[0].stop()
+    list_segment_files(archive_dir, recording_id)[0].path.unlink()
+    three.archives[0] = three.start(0)
+    with three.client(timeout_s=30.0) as client:
+        reader = client.open_ledger_read_only(ledger)
+        assert [each.payload for each in reader.read()] == [*SENT, b"again"]
 
 
 def test_a_damaged_mirror_recovers_all_that_was_acknowledged(three: Three) -> None:

@@ -1,0 +1,180 @@
+"""Damaged frame headers in the recording of a ledger, as the clients of an archive see them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.ledger.flipped_bits import flip
+
+import aerotape
+from aerotape import QualifiedId, _native, aio
+from aerotape.archive.features.ledger.metadata_store import FILE_NAME
+from aerotape.errors import EntryDigestError
+from aerotape.replay.offline.directory import open_directory
+
+CHANNEL = "aeron:ipc?term-length=64k"
+SENT = [b"<%04d>" % index * 20 for index in range(1_000)]
+PROPERTIES = {
+    "aeron.archive.segment.file.length": "128k",
+    "aeron.archive.low.storage.space.threshold": "1m",
+    "aeron.archive.control.channel.enabled": "false",
+}
+
+
+@contextmanager
+def running(
+    driver: _native.MediaDriver, archive_dir: Path
+) -> Iterator[aerotape.ArchiveClient]:
+    """An archive on a directory, and a client of it."""
+    with (
+        aerotape.Archive.launch(archive_dir, driver.aeron_dir, "external", PROPERTIES),
+        aerotape.connect(aeron_dir=driver.aeron_dir) as client,
+    ):
+        yield client
+
+
+def read_past_damage(client: aerotape.ArchiveClient, ledger: QualifiedId) -> dict[int, bytes]:
+    """Read all entries; those that are damaged are left out."""
+    reader = client.open_ledger_read_only(ledger)
+    found: dict[int, bytes] = {}
+    first = 0
+    while True:
+        try:
+            for entry in reader.read(first):
+                found[entry.entry_id] = entry.payload
+                first = entry.entry_id + 1
+            return found
+        except EntryDigestError as error:
+            assert f"entry {first} " in str(error)
+            first += 1
+
+
+def read_in_a_loop(aeron_dir: str, ledger: QualifiedId) -> int:
+    """Return how many entries the asyncio client reads before the damaged one."""
+
+    async def read() -> int:
+        count = 0
+        async with aio.connect(aeron_dir=aeron_dir) as client:
+            reader = await client.open_ledger_read_only(ledger)
+            with pytest.raises(EntryDigestError):
+                async for _ in reader.read():
+                    count += 1
+        return count
+
+    return asyncio.run(read())
+
+
+# Of the length and the flags of a frame; of the id of an entry.
+@pytest.mark.parametrize(("offset", "bit"), [(1, 7), (5, 7), (5, 6), (47, 3)])
+@pytest.mark.parametrize("number", [0, 500, 999])
+def test_one_flipped_bit_of_a_header(
+    driver: _native.MediaDriver, tmp_path: Path, offset: int, bit: int, number: int
+) -> None:
+    """One entry is damaged, the others are read, and a writer continues after the last one."""
+    with running(driver, tmp_path) as client:
+        writer = client.create_ledger(channel=CHANNEL)
+        writer.add_many(SENT)
+        writer.detach()
+        ledger = writer.qualified_id
+    [recording] = open_directory(tmp_path).recordings()
+    messages = list(recording.messages())
+    flip(tmp_path, recording.descriptor.recording_id, messages[number].position + offset, bit)
+    expected = {index: sent for index, sent in enumerate(SENT) if index != number}
+    with running(driver, tmp_path) as client:
+        assert client.ledger_info(ledger).last_add_confirmed == 999
+        assert read_past_damage(client, ledger) == expected
+        assert read_in_a_loop(driver.aeron_dir, ledger) == number
+        with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
+            assert again.add(b"again") == 1_000
+        assert read_past_damage(client, ledger) == {**expected, 1_000: b"again"}
+
+
+def killed(archive_dir: Path, copy: Path) -> None:
+    """Copy the directory of a running archive, as it is after SIGKILL."""
+    shutil.copytree(archive_dir, copy)
+    (copy / "archive-mark.dat").unlink()
+
+
+def cut_power(archive_dir: Path) -> None:
+    """Have what was noted of the directory be of an earlier run of the machine."""
+    with sqlite3.connect(archive_dir / FILE_NAME) as connection:
+        connection.execute("UPDATE forced SET boot = 'earlier'")
+    connection.close()
+
+
+@pytest.mark.parametrize("size", [600, 1_200, 5_000])
+@pytest.mark.parametrize("is_power_cut", [False, True])
+def test_a_kill_after_an_entry_of_zeros(
+    driver: _native.MediaDriver, tmp_path: Path, size: int, is_power_cut: bool
+) -> None:
+    """It is acknowledged, and does not count as torn because sectors of it are empty."""
+    with running(driver, tmp_path / "archive") as client:
+        writer = client.create_ledger(channel=CHANNEL)
+        for index in range(12):
+            assert writer.add(bytes(size)) == index
+            killed(tmp_path / "archive", tmp_path / str(index))
+        ledger = writer.qualified_id
+    for index in range(12):
+        if is_power_cut:
+            cut_power(tmp_path / str(index))
+        with running(driver, tmp_path / str(index)) as client:
+            assert client.ledger_info(ledger).last_add_confirmed == index
+
+
+@pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])
+@pytest.mark.parametrize("is_power_cut", [False, True])
+@pytest.mark.parametrize("number", [900, 999])
+@pytest.mark.parametrize(("offset", "bit"), [(1, 7), (5, 7), (47, 3)])
+def test_one_flipped_bit_after_a_kill(
+    driver: _native.MediaDriver,
+    tmp_path: Path,
+    kind: Any,
+    is_power_cut: bool,
+    number: int,
+    offset: int,
+    bit: int,
+) -> None:
+    """Nothing that was synced is cut at the start, and ids are not used again."""
+    with running(driver, tmp_path / "archive") as client:
+        writer = client.create_ledger(kind, channel=CHANNEL)
+        writer.add_many(SENT)
+        assert writer.sync() == 999
+        killed(tmp_path / "archive", tmp_path / "killed")
+        ledger = writer.qualified_id
+    [recording] = open_directory(tmp_path / "archive").recordings()
+    position = list(recording.messages())[number].position
+    flip(tmp_path / "killed", recording.descriptor.recording_id, position + offset, bit)
+    if is_power_cut:
+        cut_power(tmp_path / "killed")
+    expected = {index: sent for index, sent in enumerate(SENT) if index != number}
+    with running(driver, tmp_path / "killed") as client:
+        assert client.ledger_info(ledger).last_add_confirmed == 999
+        assert read_past_damage(client, ledger) == expected
+        with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
+            assert again.add(b"again") == 1_000
+
+
+def test_the_id_of_a_last_entry_without_a_digest(
+    driver: _native.MediaDriver, tmp_path: Path
+) -> None:
+    """The ids of the entries before it show which one it had."""
+    with running(driver, tmp_path) as client:
+        writer = client.create_ledger(digest_type="DUMMY")
+        writer.add_many(SENT)
+        writer.detach()
+        ledger = writer.qualified_id
+    [recording] = open_directory(tmp_path).recordings()
+    position = list(recording.messages())[-1].position
+    # Of version 2: the id comes after scope and ledger.
+    flip(tmp_path, recording.descriptor.recording_id, position + 32 + 8 + 8 + 8 + 7, 3)
+    with running(driver, tmp_path) as client:
+        assert client.ledger_info(ledger).last_add_confirmed == 999
+        with client.open_ledger_writer(ledger) as again:
+            assert again.add(b"again") == 1_000
