@@ -10,14 +10,17 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
 
 from aerotape.archive.features.ledger.entry_scan import EntryScan, Found, Part
-from aerotape.catalog.descriptor import segment_base
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH
 from aerotape.catalog.segment.term_search import last_term_before, terms_from_last
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.codecs import entry as entries
+from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import DamagedEntryError, EntryError, SegmentError, StorageError, reason_of
 from aerotape.frame_header import HEADER_LENGTH, align_frame
 from aerotape.protocol import NULL_VALUE
@@ -43,6 +46,15 @@ class EntryMark:
 @dataclass(frozen=True, slots=True)
 class LedgerRecording(EntryScan):
     """The recording of a ledger on disk."""
+
+    @classmethod
+    def of(
+        cls, archive_dir: Path, descriptor: RecordingDescriptor, digest_type: DigestType
+    ) -> LedgerRecording:
+        """Return the recording with this descriptor, with the digests of a ledger."""
+        # Without the password an HMAC cannot be checked.
+        kind = None if digest_type is DigestType.HMAC else digest_type.name
+        return cls(archive_dir, descriptor, cast("entries.DigestType | None", kind))
 
     @property
     def start(self) -> EntryMark:
@@ -174,8 +186,13 @@ class LedgerRecording(EntryScan):
                 first_torn_position = part.position
         return first_torn_position, is_sound
 
-    def position_of(self, entry_id: int, limit: int) -> int:
+    def position_of(self, entry_id: int, limit: int, last_id: int | None = None) -> int:
         """Return the position of the first frame of an entry that ends before `limit`.
+
+        Args:
+            entry_id: of the entry.
+            limit: the end of the recording, bytes.
+            last_id: of the last entry before that, which may be damaged; None: not known.
 
         Raises:
             StorageError: a segment file cannot be read.
@@ -186,7 +203,7 @@ class LedgerRecording(EntryScan):
             found = self._message_of(entry_id, limit)
             if found is not None and self.sound(found[-1]) is not None:
                 return found[0]
-        return self._position_past_damage(entry_id, limit)
+        return self._position_past_damage(entry_id, limit, last_id)
 
     def _message_of(self, entry_id: int, limit: int) -> Found | None:
         """Return the message of an entry if all have consecutive ids."""
@@ -209,13 +226,13 @@ class LedgerRecording(EntryScan):
         start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
         return last_term_before(start, limit, length, is_before)
 
-    def _position_past_damage(self, entry_id: int, limit: int) -> int:
+    def _position_past_damage(self, entry_id: int, limit: int, last_id: int | None) -> int:
         def is_before(begin: int, end: int) -> bool:
             headers = (part.header for part in self.parts(begin, end))
             first = next((header for header in headers if header is not None), None)
             return first is not None and first.entry_id <= entry_id
 
-        begin, next_id, last_id = self._term_of(limit, is_before), 0, None
+        begin, next_id = self._term_of(limit, is_before), 0
         damaged: list[Part] = []
         damaged_begin, until = begin, limit
         for part in self._parts_from(begin, limit):

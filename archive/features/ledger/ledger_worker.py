@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from aerotape.archive.features.ledger.entry_lookup import LedgerRecording
 from aerotape.archive.features.ledger.metadata import (
     FILE_NAME,
     LedgerMetadata,
@@ -27,9 +29,11 @@ from aerotape.waiting import Pause, Task, Until
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from aerotape.archive.features.ledger.entry_lookup import EntryMark
     from aerotape.archive.features.ledger.metadata_store import Forced, MetadataStore
     from aerotape.archive.features.ledger.protocol.member_record import Epoch, MemberRecord
     from aerotape.archive.threads import ThreadNaming
+    from aerotape.catalog.descriptor import RecordingDescriptor
 
 T = TypeVar("T")
 
@@ -123,7 +127,7 @@ class LedgerWorker:
         self._report = report
         self._reports: deque[str] = deque()
         # What recordings have on storage, to be stored.
-        self._forced: dict[QualifiedId, int] = {}
+        self._forced: dict[QualifiedId, RecordingDescriptor] = {}
         self._files = FileWorker("ledger", wake, naming)
         # Used in the thread only, until that has ended.
         self._store: MetadataStore | None = None
@@ -307,9 +311,39 @@ class LedgerWorker:
 
         return (yield from self.call(read))
 
-    def note_forced(self, ledger: QualifiedId, position: int) -> None:
-        """Note that a recording is on storage up to a position, bytes; it is stored soon."""
-        self._forced[ledger] = position
+    def note_forced(self, ledger: QualifiedId, descriptor: RecordingDescriptor) -> None:
+        """Note that a recording, which has stopped, is on storage; that is stored soon."""
+        self._forced[ledger] = descriptor
+
+    def last_entry(
+        self,
+        ledger: QualifiedId,
+        recording: LedgerRecording,
+        limit: int,
+        known: EntryMark | None = None,
+    ) -> Task[EntryMark]:
+        """Return the last entry before a position; arguments and errors as of the recording's."""
+
+        def find() -> EntryMark:
+            return self._noted(ledger, limit) or recording.last_entry(limit, known)
+
+        return (yield from self.call(find))
+
+    def position_of(
+        self, ledger: QualifiedId, recording: LedgerRecording, entry_id: int, limit: int
+    ) -> Task[int]:
+        """Return the position of an entry; arguments and errors as of the recording's."""
+
+        def find() -> int:
+            last = self._noted(ledger, limit)
+            return recording.position_of(entry_id, limit, None if last is None else last.entry_id)
+
+        return (yield from self.call(find))
+
+    def _noted(self, ledger: QualifiedId, limit: int) -> EntryMark | None:
+        """Return the last entry before the end of a recording, if it was noted."""
+        store = self._open(create=False)
+        return None if store is None else store.last_entry(ledger, limit)
 
     def forced(self, ledger: QualifiedId) -> Task[Forced | None]:
         """Return the part of a ledger that is on storage; None: not known (StorageError)."""
@@ -320,15 +354,26 @@ class LedgerWorker:
 
         return (yield from self.call(read))
 
-    def _store_forced(self, forced: dict[QualifiedId, int]) -> None:
+    def _store_forced(self, forced: dict[QualifiedId, RecordingDescriptor]) -> None:
         try:
             store = self._open(create=False)
             if store is not None:
-                for ledger, position in forced.items():
-                    store.set_forced(ledger, position)
+                for ledger, descriptor in forced.items():
+                    position = descriptor.stop_position
+                    store.set_forced(ledger, position, self._last(store, ledger, descriptor))
         except AerotapeError as error:
             # After a power cut more of a ledger is taken for what may be torn.
             self._reports.append(f"not stored what is on storage of ledgers: {error}")
+
+    def _last(
+        self, store: MetadataStore, ledger: QualifiedId, descriptor: RecordingDescriptor
+    ) -> EntryMark | None:
+        """Return the last entry of a recording that has stopped; None: it is not found now."""
+        with suppress(AerotapeError):
+            end, digest_type = descriptor.stop_position, store.get(ledger).digest_type
+            recording = LedgerRecording.of(self._archive_dir, descriptor, digest_type)
+            return store.last_entry(ledger, end) or recording.last_entry(end)
+        return None
 
     def _open(self, *, create: bool) -> MetadataStore | None:
         if self._store is None:

@@ -60,6 +60,7 @@ class Ledgers:
                 del self._active[ledger.id]
 
     def close(self) -> None:
-        """End all roles: disconnect from mirrors."""
+        """End all roles: disconnect from mirrors. Note what recordings that have stopped have."""
         for ledger in self._active.values():
+            ledger.log.do_work()
             ledger.role.close()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from aerotape.archive.features.ledger.alias import mark_closed
 from aerotape.archive.features.ledger.boot import boot_id
@@ -22,7 +23,6 @@ from aerotape.archive.recording.recording_session import RecordingSession, Recor
 from aerotape.catalog.forcing import force_recording
 from aerotape.channel_uri import ChannelUri, initial_position
 from aerotape.codecs.generated.archive import SourceLocation
-from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import ArchiveError, LedgerError, LedgerFencedError, LedgerInUseError
 from aerotape.protocol import NULL_VALUE, ErrorCode
 from aerotape.waiting import Done, Pause, Task, await_future
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.segments.deletion import Deletion
     from aerotape.catalog.file.catalog import Catalog
-    from aerotape.codecs import entry as entries
     from aerotape.qualified_id import QualifiedId
 
 Purge = Callable[[int], "Deletion"]
@@ -97,7 +96,7 @@ class Log:
         if recording_id != NULL_VALUE and self._recordings.session(recording_id) is None:
             self._growing_id = NULL_VALUE
             if self._catalog.has_recording(recording_id):
-                self._worker.note_forced(self.ledger, self._catalog.stop_position(recording_id))
+                self._worker.note_forced(self.ledger, self._catalog.descriptor(recording_id))
 
     # ---- what it is ---------------------------------------------------------------------------
 
@@ -114,14 +113,9 @@ class Log:
         """Return the recording of a ledger on disk (LedgerError: it is not in the catalog)."""
         if not self._catalog.has_recording(metadata.recording_id):
             raise LedgerError.lost_recording(self.ledger, metadata.recording_id)
-        digest_type = metadata.digest_type
-        return LedgerRecording(
-            self._storage.archive_dir,
-            self._catalog.descriptor(metadata.recording_id),
-            # Without the password an HMAC cannot be checked.
-            None
-            if digest_type is DigestType.HMAC
-            else cast("entries.DigestType", digest_type.name),
+        descriptor = self._catalog.descriptor(metadata.recording_id)
+        return LedgerRecording.of(
+            self._storage.archive_dir, descriptor, metadata.digest_type
         )
 
     # ---- writers ------------------------------------------------------------------------------
@@ -233,12 +227,9 @@ class Log:
         """Return a status with the entries that end at its positions."""
         recording, known = self.recording(metadata), self._mark
         confirmed, recorded = status.confirmed_position, status.recorded_position
-        last_confirmed = yield from self._worker.call(
-            lambda: recording.last_entry(confirmed, known)
-        )
-        last_pushed = yield from self._worker.call(
-            lambda: recording.last_entry(recorded, last_confirmed)
-        )
+        find = partial(self._worker.last_entry, self.ledger, recording)
+        last_confirmed = yield from find(confirmed, known)
+        last_pushed = yield from find(recorded, last_confirmed)
         self._mark = last_confirmed
         return status.with_entries(last_pushed, last_confirmed)
 
@@ -309,7 +300,9 @@ class Log:
             )
             yield from self._worker.change(lambda store: store.lose(ledger, end))
         elif first_torn_position is None:
-            yield from self._worker.change(lambda store: store.set_forced(ledger, end))
+            yield from self._worker.change(
+                lambda store: store.set_forced(ledger, end, store.last_entry(ledger, end))
+            )
         else:
             self._sound_end = first_torn_position
         self._is_forced = True
@@ -376,7 +369,7 @@ class Log:
             return EntryMark(0)
         recording = self.recording(metadata)
         limit = recording.descriptor.stop_position
-        return (yield from self._worker.call(lambda: recording.last_entry(limit)))
+        return (yield from self._worker.last_entry(self.ledger, recording, limit))
 
     def close(self, metadata: LedgerMetadata) -> Task[EntryMark]:
         """Store that a ledger whose recording has stopped is closed; return its last entry."""

@@ -13,11 +13,12 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aerotape.archive.features.ledger.boot import boot_id
+from aerotape.archive.features.ledger.entry_lookup import EntryMark
 from aerotape.archive.features.ledger.metadata import FILE_NAME as FILE_NAME
 from aerotape.archive.features.ledger.metadata import (
     LedgerMetadata,
@@ -34,7 +35,6 @@ from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
 
 if TYPE_CHECKING:
-    from aerotape.archive.features.ledger.entry_lookup import EntryMark
     from aerotape.archive.features.ledger.protocol.member_record import Epoch
 
 JOURNAL_NAME: Final = FILE_NAME + "-journal"
@@ -68,7 +68,17 @@ CREATE TABLE IF NOT EXISTS forced (
     key BLOB PRIMARY KEY, position INTEGER NOT NULL, boot TEXT NOT NULL
 ) WITHOUT ROWID;
 """
-_HAS_FORCED: Final = "SELECT 1 FROM sqlite_master WHERE name = 'forced'"
+# The last entry before such a position, where it is known: that part may be damaged later. It holds
+# for this position alone.
+_LAST_ENTRIES: Final = """
+CREATE TABLE IF NOT EXISTS last_entries (
+    key BLOB PRIMARY KEY, position INTEGER NOT NULL, entry_end INTEGER NOT NULL,
+    entry_id INTEGER NOT NULL, length INTEGER NOT NULL, last_add_confirmed INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+_HAS_NOTES: Final = (
+    "SELECT count(*) = 2 FROM sqlite_master WHERE name IN ('forced', 'last_entries')"
+)
 _COLUMNS: Final = (
     "key", "type", "digest_type", "created_ms", "password_hash", "write_quorum", "ack_quorum",
     "member_record", "state", "recording_id", "last_entry_id", "length", "end_position",
@@ -127,8 +137,9 @@ class MetadataStore:
                         path,
                     )
                 connection.execute(f"{_SELECT} LIMIT 1")
-                if not connection.execute(_HAS_FORCED).fetchone():
+                if not connection.execute(_HAS_NOTES).fetchone()[0]:
                     connection.execute(_FORCED)
+                    connection.execute(_LAST_ENTRIES)
             except BaseException:
                 connection.close()
                 raise
@@ -142,7 +153,9 @@ class MetadataStore:
             _create_file(path)
             connection = _connect(path)
             try:
-                connection.executescript(f"BEGIN;{_TABLE}{_FORCED}PRAGMA user_version={_VERSION};")
+                connection.executescript(
+                    f"BEGIN;{_TABLE}{_FORCED}{_LAST_ENTRIES}PRAGMA user_version={_VERSION};"
+                )
                 connection.executemany(_INSERT, map(_row, ledgers))
                 connection.execute("COMMIT")
             except BaseException:
@@ -207,12 +220,44 @@ class MetadataStore:
             row = self._connection.execute(query, (ledger.key,)).fetchone()
         return None if row is None else Forced(row["position"], row["boot"])
 
-    def set_forced(self, ledger: QualifiedId, position: int) -> None:
-        """Note that a ledger is on storage up to a position, bytes (StorageError)."""
+    def set_forced(
+        self, ledger: QualifiedId, position: int, last: EntryMark | None = None
+    ) -> None:
+        """Note that a ledger is on storage up to a position, bytes.
+
+        Args:
+            last: the last entry before it; None: not known.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        with self._transaction():
+            self._set_forced(ledger, position)
+            if last is not None:
+                self._execute(
+                    "INSERT INTO last_entries SELECT key, ?, ?, ?, ?, ? FROM ledgers WHERE key = ?",
+                    (position, *astuple(last), ledger.key),
+                )
+
+    def _set_forced(self, ledger: QualifiedId, position: int) -> None:
         self._execute(
             "INSERT OR REPLACE INTO forced SELECT key, ?, ? FROM ledgers WHERE key = ?",
             (position, boot_id(), ledger.key),
         )
+        self._execute("DELETE FROM last_entries WHERE key = ?", (ledger.key,))
+
+    def last_entry(self, ledger: QualifiedId, position: int) -> EntryMark | None:
+        """Return the last entry of a ledger that is on storage up to a position exactly, bytes.
+
+        None: not known (StorageError).
+        """
+        query = (
+            "SELECT entry_end, entry_id, length, last_add_confirmed FROM last_entries"
+            " JOIN forced USING (key, position) WHERE key = ? AND position = ?"
+        )
+        with _storage_errors(self._path, "read"):
+            row = self._connection.execute(query, (ledger.key, position)).fetchone()
+        return None if row is None else EntryMark(*row)
 
     def set_recording(self, ledger: QualifiedId, recording_id: int) -> None:
         """Set the recording of a ledger (StorageError)."""
@@ -248,7 +293,7 @@ class MetadataStore:
                 (member_record.encode(), *closed, ledger.key),
             )
             if forced is not None:
-                self.set_forced(ledger, forced)
+                self._set_forced(ledger, forced)
 
     def promise(self, ledger: QualifiedId, epoch: Epoch, own: str) -> MemberRecord:
         """Promise an epoch, unless a higher one is promised; return what is stored then.
@@ -286,7 +331,7 @@ class MetadataStore:
         with self._transaction():
             if member_record.groups:
                 self._set(ledger, replace(member_record, forgets=True))
-            self.set_forced(ledger, end)
+            self._set_forced(ledger, end)
 
     def set_quorums(self, ledger: QualifiedId, write_quorum: int, ack_quorum: int) -> None:
         """Set the quorums of a ledger that another archive leads (StorageError)."""
@@ -307,7 +352,8 @@ class MetadataStore:
         """Remove a ledger (StorageError)."""
         with self._transaction():
             self._execute("DELETE FROM ledgers WHERE key = ?", (ledger.key,))
-            self._execute("DELETE FROM forced WHERE key = ?", (ledger.key,))
+            for table in ("forced", "last_entries"):
+                self._execute(f"DELETE FROM {table} WHERE key = ?", (ledger.key,))
 
     def remove_purged(self, purged: Collection[int]) -> None:
         """Complete deletions: remove the ledgers whose recordings are purged (StorageError)."""

@@ -1,4 +1,4 @@
-"""Single bits of a recording's segment files."""
+"""Damage to a recording's segment files."""
 
 from __future__ import annotations
 
@@ -18,3 +18,12 @@ def flip(archive_dir: Path, recording_id: int, position: int, bit: int) -> None:
                 file.write(bytes((byte ^ 1 << bit,)))
             return
     raise AssertionError(f"no segment file has position {position}")
+
+
+def zero(archive_dir: Path, recording_id: int, begin: int, end: int) -> None:
+    """Replace all between two positions, which are in one segment file, by zeros."""
+    segments = list_segment_files(archive_dir, recording_id)
+    [*_, segment] = [each for each in segments if each.base_position <= begin]
+    with segment.path.open("r+b") as file:
+        file.seek(begin - segment.base_position)
+        file.write(bytes(end - begin))

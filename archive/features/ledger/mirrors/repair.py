@@ -65,16 +65,13 @@ class Repairs:
                 has them.
         """
         recording = ledger.log.recording(metadata)
-
-        def find() -> int:
-            return recording.position_of(entry_id, limit)
-
+        find = partial(self._worker.position_of, ledger.id, recording, entry_id, limit)
         try:
-            position = yield from self._worker.call(find)
+            position = yield from find()
         except DamagedEntryError as damaged:
             task = partial(self._restore, ledger, metadata, damaged)
             yield from self._of_any(ledger, metadata, entry_id, task)
-            return (yield from self._worker.call(find))
+            return (yield from find())
         if metadata.mirrors:
             end = yield from self._damaged_end(ledger, metadata, position)
             if end is not None:

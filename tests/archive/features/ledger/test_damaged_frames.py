@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.ledger.flipped_bits import flip
+from support.ledger.flipped_bits import flip, zero
 
 import aerotape
 from aerotape import QualifiedId, _native, aio
@@ -178,3 +178,33 @@ def test_the_id_of_a_last_entry_without_a_digest(
         assert client.ledger_info(ledger).last_add_confirmed == 999
         with client.open_ledger_writer(ledger) as again:
             assert again.add(b"again") == 1_000
+
+
+@pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])
+@pytest.mark.parametrize("end", ["detach", "stop"])
+@pytest.mark.parametrize("is_power_cut", [False, True])
+def test_the_last_entries_are_lost(
+    driver: _native.MediaDriver, tmp_path: Path, kind: Any, end: str, is_power_cut: bool
+) -> None:
+    """After an orderly end it is known which id the last one had, after each start."""
+    with running(driver, tmp_path) as client:
+        writer = client.create_ledger(kind, channel=CHANNEL)
+        writer.add_many(SENT)
+        writer.sync()
+        ledger = writer.qualified_id
+        if end == "detach":
+            writer.detach()
+    [recording] = open_directory(tmp_path).recordings()
+    places = [each.position for each in recording.messages()]
+    zero(tmp_path, recording.descriptor.recording_id, places[960], recording.recorded_position)
+    if is_power_cut:
+        cut_power(tmp_path)
+    expected = dict(enumerate(SENT[:960]))
+    for _ in range(2):
+        with running(driver, tmp_path) as client:
+            assert client.ledger_info(ledger).last_add_confirmed == 999
+            assert read_past_damage(client, ledger) == expected
+    with running(driver, tmp_path) as client:
+        with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
+            assert again.add(b"again") == 1_000
+        assert read_past_damage(client, ledger) == {**expected, 1_000: b"again"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.daemon.mirrored import Three, running
-from support.ledger.flipped_bits import flip
+from support.ledger.flipped_bits import flip, zero
 
 from aerotape import QualifiedId
 from aerotape.catalog.segment_files import list_segment_files
@@ -96,6 +96,27 @@ def test_damaged_frames_are_read_from_a_mirror(three: Three) -> None:
     list_segment_files(archive_dir, recording_id)[0].path.unlink()
     three.archives[0] = three.start(0)
     with three.client(timeout_s=30.0) as client:
+        reader = client.open_ledger_read_only(ledger)
+        assert [each.payload for each in reader.read()] == [*SENT, b"again"]
+
+
+def test_the_end_of_a_leader_is_lost(three: Three) -> None:
+    """A writer continues after the last entry, and what is lost is read from a mirror."""
+    with three.client() as client:
+        writer = three.create(client, "PD_JOURNAL", ack_quorum=3)
+        ledger = writer.qualified_id
+        writer.add_many(SENT)
+        writer.detach()
+    recording_id = three.info(0, ledger).recording_id
+    three.archives[0].stop()
+    archive_dir = three.archives[0].archive_dir
+    recording = open_directory(archive_dir).recording(recording_id)
+    places = [each.position for each in recording.messages()]
+    zero(archive_dir, recording_id, places[190], recording.recorded_position)
+    three.archives[0] = three.start(0)
+    with three.client(timeout_s=30.0) as client:
+        with client.open_ledger_writer(ledger) as again:
+            assert again.add(b"again") == 200
         reader = client.open_ledger_read_only(ledger)
         assert [each.payload for each in reader.read()] == [*SENT, b"again"]
 
