@@ -18,7 +18,10 @@ class PrefixProxy:
     Attributes:
         url: where it listens, without the prefix.
         outside: the paths of requests without the prefix.
+        is_away: whether the server is away: then responses end, and requests are answered with 502.
     """
+
+    is_away = False
 
     def __init__(
         self, target: str, prefix: str, headers: Mapping[str, str] = MappingProxyType({})
@@ -32,6 +35,7 @@ class PrefixProxy:
         """
         host = urlsplit(target).netloc
         outside: list[str] = []
+        proxy = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -41,6 +45,9 @@ class PrefixProxy:
                 if not self.path.startswith(f"{prefix}/"):
                     outside.append(self.path)
                     self.send_error(404)
+                    return
+                if proxy.is_away:
+                    self.send_error(502)
                     return
                 made = http.client.HTTPConnection(host, timeout=60)
                 given = {name: value for name, value in self.headers.items()} | dict(headers)
@@ -53,7 +60,7 @@ class PrefixProxy:
                 self.send_header("Connection", "close")
                 self.end_headers()
                 try:
-                    while part := found.read1(1 << 16):
+                    while (part := found.read1(1 << 16)) and not proxy.is_away:
                         self.wfile.write(part)
                 except OSError:  # the client has left an event stream
                     pass

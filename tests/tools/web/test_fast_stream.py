@@ -125,3 +125,35 @@ def test_it_is_followed(fast: CommandLine, page: Any) -> None:
             assert complaints(page) == []
         client.await_signal(aerotape.RecordingSignal.STOP)
         client.stop_recording(CHANNEL, STREAM_ID)
+
+
+def test_positions_that_a_browser_would_round(page: Any) -> None:
+    """Of a stream that began at 16 PiB: they are followed with all their digits."""
+    channel = "aeron:ipc?term-length=16m|init-term-id=0|term-id=1073741824|term-offset=0"
+    begin = 1_073_741_824 << 24
+    with (
+        serve("aerotape", {"aeron.archive.segment.file.length": str(16 << 20)}) as archive,
+        archive.connect() as client,
+        WebService(CommandLine(archive), archive.archive_dir) as web,
+        aerotape.Aeron(archive.aeron_dir) as aeron,
+        aeron.add_exclusive_publication(channel, STREAM_ID) as publication,
+    ):
+        client.start_recording(publication.channel, STREAM_ID, "local")
+        publication.send(b"0")
+        recording_id = client.await_signal(aerotape.RecordingSignal.START).recording_id
+        web.await_state(recording_id, live=True)
+        page.get(f"{web.url}recordings/{recording_id}")
+        await_true(lambda: text(page, "#following") == "no new message")
+        publication.send(b"1")
+        await_true(lambda: page.execute_script(NUMBERS) == [0, 1])
+        links = page.execute_script(
+            "return [...document.querySelectorAll('.messages [data-label=Position] a')].map("
+            "(each) => each.getAttribute('href'))"
+        )
+        assert [link.endswith(f"={begin + 64 * index}") for index, link in enumerate(links)] == [
+            True,
+            True,
+        ], links
+        await_true(lambda: text(page, "#end") == str(begin + 128))
+        assert text(page, "#following") != ""
+        assert complaints(page) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import await_true
 from support.processes import FAST_ARCHIVE, FAST_DRIVER
+from support.proxy import PrefixProxy
 from support.web import WebService
 
 import aerotape
@@ -81,6 +83,22 @@ def test_live_figures(
     await_true(lambda: text(page, row) == "None")
     assert page.execute_script(none) == "block"
     assert complaints(page) == []
+
+
+def test_live_figures_behind_a_proxy(own: CommandLine, page: Any) -> None:
+    """They go on after the service was away, for which the proxy refuses requests."""
+    with (
+        WebService(own, own.archive.archive_dir) as web,
+        PrefixProxy(web.url, "") as proxy,
+    ):
+        page.get(proxy.url)
+        hidden = "return document.getElementById('stale').hidden"
+        proxy.is_away = True
+        await_true(lambda: text(page, "#stale").endswith("does not respond; trying again."))
+        time.sleep(5)  # longer than between two tries
+        proxy.is_away = False
+        await_true(lambda: page.execute_script(hidden))
+        assert text(page, "#stale").endswith("trying again.")
 
 
 def test_a_recording_and_a_hostile_payload(

@@ -65,6 +65,8 @@ function showName(place, { alias, channel }) {
   place.append(name, " ", detail);
 }
 
+const HEALTH_MS = 2000;
+
 function showLive(table) {
   const body = table.tBodies[0];
   let last = null;
@@ -79,8 +81,23 @@ function showLive(table) {
       events.onmessage = show;
       events.addEventListener("problem", (event) => say(`${JSON.parse(event.data)}; trying again`));
       events.onerror = () => {  // after an end the browser connects again; after a refusal it does not
-        say(events.readyState === EventSource.CLOSED ? "the service no longer sends them to this user; reload the page" : "the service does not respond; trying again");
+        say("the service does not respond; trying again");
+        if (events.readyState === EventSource.CLOSED) {
+          connectOnceItResponds(0);
+        }
       };
+    }
+  }
+
+  // A proxy refuses while the service is away. If the service does itself, the browser would ask for a user again.
+  async function connectOnceItResponds(failures) {
+    const response = await fetch(`${ROOT}/healthz`, { credentials: "omit" }).catch(() => null);
+    if (!response?.ok) {
+      setTimeout(connectOnceItResponds, HEALTH_MS, failures + 1);
+    } else if (failures > 0) {
+      connect();
+    } else {
+      say("the service refuses to send them to this user; reload the page");
     }
   }
 
@@ -300,6 +317,11 @@ function parsed(text) {
     typeof value === "number" && !Number.isSafeInteger(value) && context?.source !== undefined ? JSON.rawJSON(context.source) : value);
 }
 
+// A number of `parsed` or of a data attribute, to calculate with.
+function exact(number) {
+  return BigInt(number?.rawJSON ?? number);
+}
+
 async function get(url, signal = null, parse = parsed) {
   const response = await fetch(url, { signal });
   const body = await response.text();
@@ -365,10 +387,11 @@ function makeAllReachable() {
 
 function addMessage(table, message) {
   const row = table.tBodies[0].insertRow();
-  row.dataset.position = message.position;
+  const position = exact(message.position);
+  row.dataset.position = position;
   const link = document.createElement("a");
-  link.href = table.dataset.view + message.position;
-  showNumber(link, message.position);
+  link.href = table.dataset.view + position;
+  showNumber(link, position);
   cell(row, "number", "Position", "").append(link);
   // As formats.py has it.
   cell(row, "number", "Recorded", message.recorded_time === null ? "" : `${message.recorded_time.slice(0, 19).replace("T", " ")}Z`);
@@ -391,7 +414,7 @@ function follow(table) {
   const button = document.getElementById("follow");
   const status = document.getElementById("following");
   const log = table.closest(".log");
-  let position = Number(table.dataset.follow);
+  let position = exact(table.dataset.follow);
   let paused = false;
   let read = performance.now();
 
@@ -408,11 +431,12 @@ function follow(table) {
       return true;
     }
     const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-    if (found.length === FOLLOWED && found[0].position > position) {
+    const skipped = found.length === FOLLOWED ? exact(found[0].position) - position : 0n;
+    if (skipped > 0n) {
       const row = table.tBodies[0].insertRow();
       row.className = "gap";
       row.insertCell().colSpan = 4;
-      row.cells[0].textContent = `${size(found[0].position - position)} are not shown`;
+      row.cells[0].textContent = `${size(Number(skipped))} are not shown`;
     }
     for (const message of found) {
       addMessage(table, message);
@@ -422,17 +446,17 @@ function follow(table) {
     }
     const recording = await get(table.dataset.messages);
     if (recording.recorded_position !== null) {
-      showNumber(document.getElementById("end"), recording.recorded_position);
+      showNumber(document.getElementById("end"), exact(recording.recorded_position));
     }
     document.getElementById("recorded").textContent = size(recording.recorded_bytes);
     document.getElementById("state").textContent = recording.live ? "in progress" : "stopped";
     const now = performance.now();
     if (found.length > 0) {
-      const end = found.at(-1).end_position;
-      say(`${size(((end - position) * 1000) / (now - read))}/s; of each second the newest ${FOLLOWED} messages`);
+      const end = exact(found.at(-1).end_position);
+      say(`${size((Number(end - position) * 1000) / (now - read))}/s; of each second the newest ${FOLLOWED} messages`);
       position = end;
     } else {
-      if (!recording.live && position >= (recording.recorded_position ?? 0)) {
+      if (!recording.live && position >= exact(recording.recorded_position ?? 0)) {
         status.textContent = "The recording is stopped.";
         button.hidden = true;
         return false;
