@@ -8,6 +8,7 @@ control session.
 from __future__ import annotations
 
 import heapq
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,6 @@ from aerotape.entity.topic import check_topic, existing_recordings_of, recording
 from aerotape.errors import CodecError, ConfigurationError, EntityError, SegmentError
 from aerotape.replay.offline.directory import Recording, directory_at
 from aerotape.tools._web.observed import ObservedArchive
-from aerotape.tools._web.rest.answers import row_text
 
 MAX_KEYS: Final = 1_000
 _SEARCH_S: Final = 1.0
@@ -166,7 +166,7 @@ class Topics:
                     problems.append(f"partition {index}, position {position}: {error}")
                     row = None
                 if row is not None:
-                    length += len(row_text(row))
+                    length += len(json.dumps(row, ensure_ascii=False))
                     if rows and length > _MAX_FOUND:
                         break
                     rows[header.id] = row
