@@ -135,7 +135,8 @@ def _limits() -> tuple[ConnectionLimits, int]:
         soft = hard
     limits = ConnectionLimits()
     limits.connections = max(min(limits.connections, soft - _SPARE_FILES), 1)
-    spare = soft - limits.connections - _SPARE_FILES // 2
+    # While some are accepted, those accepted before are admitted, and those that they end closed.
+    spare = (soft - limits.connections - _SPARE_FILES // 2) // 4
     return limits, max(min(spare, _BACKLOG), 1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import socket
 import subprocess
 import sys
@@ -18,18 +17,13 @@ from support.daemon.command_line import CommandLine
 FILES = 400
 
 
-def limit() -> None:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
-
-
 def test_more_connections_than_files(own: CommandLine, tmp_path: Path) -> None:
     """They are accepted a few at a time, so that none fails, and health responds."""
-    command = [sys.executable, "-m", "aerotape", "web", str(build(tmp_path / "archive"))]
+    command = ["prlimit", f"--nofile={FILES}", sys.executable, "-m", "aerotape", "web"]
     with (
         subprocess.Popen(
-            [*command, "--http", "0", "--json"],
+            [*command, str(build(tmp_path / "archive")), "--http", "0", "--json"],
             env=own.environment,
-            preexec_fn=limit,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
