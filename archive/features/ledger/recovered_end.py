@@ -47,7 +47,7 @@ def recovered_end(
     try:
         written, is_checked = _written(archive_dir, recording.recording_id)
     except AerotapeError:
-        # Nothing is lost: what comes after the end is copied.
+        # It ends as a plain recording does, and what follows is in the quarantine.
         return end
     path, base = end.segment.path, end.segment.base_position
     limit = base + recording.segment_file_length

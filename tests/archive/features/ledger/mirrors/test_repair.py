@@ -30,6 +30,18 @@ def files(three: Three, index: int, ledger: QualifiedId) -> list[bytes]:
     return [each.path.read_bytes() for each in list_segment_files(archive_dir, recording_id)]
 
 
+def stopped_leader(three: Three) -> tuple[QualifiedId, int]:
+    """Add entries, and stop the first archive; return the ledger and its recording there."""
+    with three.client() as client:
+        writer = three.create(client, "PD_JOURNAL", ack_quorum=3)
+        ledger = writer.qualified_id
+        writer.add_many(SENT)
+        writer.detach()
+    recording_id = three.info(0, ledger).recording_id
+    three.archives[0].stop()
+    return ledger, recording_id
+
+
 def damage(three: Three, index: int, recording_id: int, number: int) -> None:
     """Flip a bit of an entry in an archive, which is stopped."""
     for segment in list_segment_files(three.archives[index].archive_dir, recording_id):
@@ -73,13 +85,7 @@ def test_a_damaged_entry_is_read_from_a_mirror(three: Three) -> None:
 
 def test_damaged_frames_are_read_from_a_mirror(three: Three) -> None:
     """Also the last one, and all of a segment file that is lost."""
-    with three.client() as client:
-        writer = three.create(client, "PD_JOURNAL", ack_quorum=3)
-        ledger = writer.qualified_id
-        writer.add_many(SENT)
-        writer.detach()
-    recording_id = three.info(0, ledger).recording_id
-    three.archives[0].stop()
+    ledger, recording_id = stopped_leader(three)
     archive_dir = three.archives[0].archive_dir
     messages = list(open_directory(archive_dir).recording(recording_id).messages())
     for number, offset, bit in ((0, 1, 7), (100, 5, 7), (150, 8, 5), (199, 3, 7)):
@@ -102,13 +108,7 @@ def test_damaged_frames_are_read_from_a_mirror(three: Three) -> None:
 
 def test_the_end_of_a_leader_is_lost(three: Three) -> None:
     """A writer continues after the last entry, and what is lost is read from a mirror."""
-    with three.client() as client:
-        writer = three.create(client, "PD_JOURNAL", ack_quorum=3)
-        ledger = writer.qualified_id
-        writer.add_many(SENT)
-        writer.detach()
-    recording_id = three.info(0, ledger).recording_id
-    three.archives[0].stop()
+    ledger, recording_id = stopped_leader(three)
     archive_dir = three.archives[0].archive_dir
     recording = open_directory(archive_dir).recording(recording_id)
     places = [each.position for each in recording.messages()]
