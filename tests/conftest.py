@@ -68,10 +68,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Examples of hypothesis have no time limit, because the machine may be busy.
 
+    A difference is explained as on a terminal, also in a continuous integration: there pytest
+    compares all lines of both sides, which takes minutes for directories of some MiB. Tests of
+    crashes compare many of them, and expect some to differ.
+
     Directories of tests are in memory where there is enough: most of them have archives, and a
     disk takes longer to store what is forced to it than these tests take. `--basetemp` and
     PYTEST_DEBUG_TEMPROOT choose another place.
     """
+    for name in ("CI", "BUILD_NUMBER"):
+        os.environ.pop(name, None)
     if _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free >= _MIN_MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
     hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))
