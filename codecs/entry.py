@@ -19,6 +19,8 @@ from aerotape.qualified_id import QualifiedId
 DigestType = Literal["CRC32", "CRC32C", "HMAC", "DUMMY"]
 Data = bytes | bytearray | memoryview
 
+DIGEST_LENGTHS: Final[dict[DigestType, int]] = {"CRC32": 8, "CRC32C": 4, "HMAC": 20, "DUMMY": 0}
+"""Bytes of a digest in an entry."""
 NO_ENTRY: Final = -1
 """The last add confirmed of a ledger without confirmed entries."""
 

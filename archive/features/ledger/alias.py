@@ -20,6 +20,7 @@ from aerotape.qualified_id import QualifiedId
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
+    from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.file.catalog import Catalog
 
 _PREFIX = "ledger-"
@@ -89,3 +90,8 @@ def ledger_of_channel(original_channel: str) -> AliasedLedger | None:
         return AliasedLedger(QualifiedId.parse(id), _TYPES[kind], bool(password), bool(closed))
     except (ConfigurationError, QualifiedIdError):
         return None
+
+
+def is_of_ledger(recording: RecordingDescriptor) -> bool:
+    """Whether a recording is that of a ledger, or a copy of it."""
+    return ledger_of_channel(recording.original_channel) is not None

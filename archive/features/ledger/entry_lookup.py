@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from aerotape.archive.features.ledger.entry_scan import EntryScan, Found, Part
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
@@ -24,6 +24,10 @@ from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import DamagedEntryError, EntryError, SegmentError, StorageError, reason_of
 from aerotape.frame_header import HEADER_LENGTH, align_frame
 from aerotape.protocol import NULL_VALUE
+
+# Of the header of an entry of version 1, and of that of version 2 with the longest digest, bytes.
+_MIN_HEADER_LENGTH: Final = 32
+_MAX_PREFIX_LENGTH: Final = 48 + max(entries.DIGEST_LENGTHS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ class LedgerRecording(EntryScan):
         """Return the last entry that ends at or before a position, also if it is damaged.
 
         The id of a damaged one follows from that of the last sound one. A damaged part at the end
-        counts as one entry; it may have been several.
+        counts as those that their own headers show, and for the rest as the most entries that may
+        have been there, so that no id is used again.
 
         Args:
             limit: the position, bytes: the end of a frame.
@@ -81,19 +86,15 @@ class LedgerRecording(EntryScan):
             at = batch[-1][1] if batch else mark.position
             if is_sound and not self.is_damaged(at, limit):
                 return self._last_of(batch) if batch else mark
-        return self._last_past_damage(limit)
+        return self._last_past_damage(limit, mark)
 
     def _last_batch(self, limit: int, known: EntryMark) -> list[Found]:
         """Return the last messages between an entry and a position."""
         last: list[Found] = []
-        if known != self.start:
-            for batch in self.batches(known.position, limit, from_boundary=True):
-                last = batch
-            return last
         for begin, end in self._terms_from_last(limit):
-            for batch in self.batches(begin, end):
+            for batch in self.batches(max(begin, known.position), end, from_boundary=True):
                 last = batch
-            if last:
+            if last or begin <= known.position:
                 break
         return last
 
@@ -108,20 +109,68 @@ class LedgerRecording(EntryScan):
             return replace(mark, entry_id=before + 1)
         return mark
 
-    def _last_past_damage(self, limit: int) -> EntryMark:
-        damaged, at = 0, self.start.position
+    def _last_past_damage(self, limit: int, known: EntryMark) -> EntryMark:
+        damaged: list[Part] = []
         for begin, end in self._terms_from_last(limit):
-            last, after = None, 0
-            for part in self.parts(begin, end):
-                at = max(at, part.end)
-                last, after = (part, 0) if part.header is not None else (last, after + 1)
-            damaged += after
-            if last is not None and last.header is not None:
-                header = last.header
-                return EntryMark(
-                    at, header.entry_id + damaged, header.length, header.last_add_confirmed
+            last: Part | None = None
+            after: list[Part] = []
+            for part in self.parts(max(begin, known.position), end):
+                last, after = (part, []) if part.header is not None else (last, [*after, part])
+            damaged[:0] = after
+            if last is not None and (header := last.header) is not None:
+                known = EntryMark(
+                    last.end, header.entry_id, header.length, header.last_add_confirmed
                 )
-        return EntryMark(at, damaged - 1)
+            if known.position >= begin:
+                break
+        for part in damaged:
+            known = self._past(part, known)
+        return known
+
+    def _past(self, part: Part, last: EntryMark) -> EntryMark:
+        """Return the last of the entries that a damaged part has had, after another entry."""
+        if part.is_message:
+            return replace(last, position=part.end, entry_id=last.entry_id + 1)
+        at, mark = part.position, last
+        while at < part.end and (found := self._entry_at(at, mark)) is not None:
+            if found.position > part.end:
+                break
+            at, mark = found.position, found
+        shortest = align_frame(HEADER_LENGTH + _MIN_HEADER_LENGTH + self._digest_length)
+        count = max((part.end - at) // shortest, int(mark is last))
+        return replace(
+            mark,
+            position=part.end,
+            entry_id=mark.entry_id + count,
+            last_add_confirmed=last.last_add_confirmed,
+        )
+
+    @property
+    def _digest_length(self) -> int:
+        # Those that cannot be checked are HMAC.
+        return entries.DIGEST_LENGTHS[self.digest_type or "HMAC"]
+
+    def _entry_at(self, position: int, last: EntryMark) -> EntryMark | None:
+        """Return the entry whose header is in a frame that begins at a position.
+
+        None unless it is the one after another entry: its frames are damaged.
+        """
+        base = segment_base(self.descriptor, position)
+        path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
+        with suppress(OSError, EntryError), open(path, "rb", 0, opener=open_no_follow) as file:
+            data = os.pread(file.fileno(), _MAX_PREFIX_LENGTH, position - base + HEADER_LENGTH)
+            header = entries.read_header(data)
+            if header.entry_id == last.entry_id + 1 and header.length >= last.length:
+                length = header.length - last.length + header.digest_offset
+                end = position + self._framed_length(length + self._digest_length)
+                return EntryMark(end, header.entry_id, header.length)
+        return None
+
+    def _framed_length(self, length: int) -> int:
+        """Return how long the frames of a message are, bytes."""
+        whole, rest = divmod(length, self.descriptor.mtu_length - HEADER_LENGTH)
+        last = align_frame(HEADER_LENGTH + rest) if rest or not whole else 0
+        return whole * self.descriptor.mtu_length + last
 
     def _terms_from_last(self, limit: int) -> Iterator[tuple[int, int]]:
         start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
@@ -186,13 +235,16 @@ class LedgerRecording(EntryScan):
                 first_torn_position = part.position
         return first_torn_position, is_sound
 
-    def position_of(self, entry_id: int, limit: int, last_id: int | None = None) -> int:
+    def position_of(
+        self, entry_id: int, limit: int, last_id: Callable[[], int] | None = None
+    ) -> int:
         """Return the position of the first frame of an entry that ends before `limit`.
 
         Args:
             entry_id: of the entry.
             limit: the end of the recording, bytes.
-            last_id: of the last entry before that, which may be damaged; None: not known.
+            last_id: returns that of the last entry before that, which may be damaged; None:
+                that of `last_entry`.
 
         Raises:
             StorageError: a segment file cannot be read.
@@ -226,7 +278,9 @@ class LedgerRecording(EntryScan):
         start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
         return last_term_before(start, limit, length, is_before)
 
-    def _position_past_damage(self, entry_id: int, limit: int, last_id: int | None) -> int:
+    def _position_past_damage(
+        self, entry_id: int, limit: int, find_last: Callable[[], int] | None
+    ) -> int:
         def is_before(begin: int, end: int) -> bool:
             headers = (part.header for part in self.parts(begin, end))
             first = next((header for header in headers if header is not None), None)
@@ -235,6 +289,7 @@ class LedgerRecording(EntryScan):
         begin, next_id = self._term_of(limit, is_before), 0
         damaged: list[Part] = []
         damaged_begin, until = begin, limit
+        last_id = None
         for part in self._parts_from(begin, limit):
             if part.header is None:
                 damaged.append(part)
@@ -247,7 +302,7 @@ class LedgerRecording(EntryScan):
                 damaged, next_id, damaged_begin = [], part.header.entry_id + 1, part.end
         recording_id = self.descriptor.recording_id
         if last_id is None:
-            last_id = next_id + len(damaged) - 1
+            last_id = find_last() if find_last else self.last_entry(limit).entry_id
         if not next_id <= entry_id <= last_id:
             raise SegmentError(
                 f"entry {entry_id} is not in recording {recording_id}",

@@ -5,12 +5,14 @@ It also has what the conductor needs without a wait: which recordings are those 
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from aerotape.archive.features.ledger.entry_lookup import LedgerRecording
 from aerotape.archive.features.ledger.metadata import (
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 T = TypeVar("T")
+# Between two notes of how far recordings that grow are on storage.
+_NOTE_INTERVAL_NS: Final = 1_000_000_000
 
 
 class ThreadCall(Until[bool]):
@@ -101,6 +105,7 @@ class LedgerWorker:
 
     Attributes:
         recordings: the ledgers by their recordings; None until the database has been opened.
+        is_note_due: whether to note now how far recordings that grow are on storage.
     """
 
     def __init__(
@@ -122,12 +127,15 @@ class LedgerWorker:
                 that was lost or cannot be read.
         """
         self.recordings: dict[int, QualifiedId] | None = None
+        self.is_note_due = False
         self._archive_dir = archive_dir
         self._is_restored = is_restored
         self._report = report
         self._reports: deque[str] = deque()
-        # What recordings have on storage, to be stored.
-        self._forced: dict[QualifiedId, RecordingDescriptor] = {}
+        # What recordings have on storage, to be stored, with the descriptors of those that have
+        # stopped.
+        self._forced: dict[QualifiedId, tuple[int, RecordingDescriptor | None]] = {}
+        self._next_note_ns = 0
         self._files = FileWorker("ledger", wake, naming)
         # Used in the thread only, until that has ended.
         self._store: MetadataStore | None = None
@@ -144,12 +152,16 @@ class LedgerWorker:
             self._reports.append(f"{error}; recordings are protected by their aliases meanwhile")
 
     def do_work(self) -> None:
-        """Report what the thread has found."""
+        """Report what the thread has found, and have it store what has been noted."""
         while self._reports:
             self._report(self._reports.popleft())
         if self._forced:
             forced, self._forced = self._forced, {}
-            self._files.submit(lambda: self._store_forced(forced))
+            self._files.submit(partial(self._store_forced, forced))
+        now_ns = time.monotonic_ns()
+        self.is_note_due = now_ns >= self._next_note_ns
+        if self.is_note_due:
+            self._next_note_ns = now_ns + _NOTE_INTERVAL_NS
 
     def call(self, call: Callable[[], T]) -> Task[T]:
         """Call a function in the thread."""
@@ -311,9 +323,15 @@ class LedgerWorker:
 
         return (yield from self.call(read))
 
-    def note_forced(self, ledger: QualifiedId, descriptor: RecordingDescriptor) -> None:
-        """Note that a recording, which has stopped, is on storage; that is stored soon."""
-        self._forced[ledger] = descriptor
+    def note_forced(
+        self, ledger: QualifiedId, position: int, stopped: RecordingDescriptor | None = None
+    ) -> None:
+        """Note that a recording is on storage up to a position, bytes; that is stored soon.
+
+        Args:
+            stopped: the recording, if it has stopped there.
+        """
+        self._forced[ledger] = position, stopped
 
     def last_entry(
         self,
@@ -323,27 +341,48 @@ class LedgerWorker:
         known: EntryMark | None = None,
     ) -> Task[EntryMark]:
         """Return the last entry before a position; arguments and errors as of the recording's."""
+        return (yield from self.call(lambda: self._last(ledger, recording, limit, known)))
 
-        def find() -> EntryMark:
-            return self._noted(ledger, limit) or recording.last_entry(limit, known)
+    def sync(self, ledger: QualifiedId, recording: LedgerRecording, position: int) -> Task[None]:
+        """Store that a recording that grows is on storage up to a position, bytes (StorageError).
 
-        return (yield from self.call(find))
+        With its last entry there, if that is found.
+        """
+
+        def change(store: MetadataStore) -> None:
+            last = None
+            with suppress(AerotapeError):
+                last = self._last(ledger, recording, position)
+            store.set_forced(ledger, position, last)
+
+        yield from self.change(change)
 
     def position_of(
         self, ledger: QualifiedId, recording: LedgerRecording, entry_id: int, limit: int
     ) -> Task[int]:
         """Return the position of an entry; arguments and errors as of the recording's."""
 
-        def find() -> int:
-            last = self._noted(ledger, limit)
-            return recording.position_of(entry_id, limit, None if last is None else last.entry_id)
+        def last_id() -> int:
+            return self._last(ledger, recording, limit).entry_id
 
-        return (yield from self.call(find))
+        return (yield from self.call(lambda: recording.position_of(entry_id, limit, last_id)))
 
-    def _noted(self, ledger: QualifiedId, limit: int) -> EntryMark | None:
-        """Return the last entry before the end of a recording, if it was noted."""
+    def _last(
+        self,
+        ledger: QualifiedId,
+        recording: LedgerRecording,
+        limit: int,
+        known: EntryMark | None = None,
+    ) -> EntryMark:
+        """Return the last entry before a position; one that was noted may be damaged by now."""
         store = self._open(create=False)
-        return None if store is None else store.last_entry(ledger, limit)
+        noted = None if store is None else store.last_entry(ledger, limit)
+        if noted is None:
+            return recording.last_entry(limit, known)
+        if known is None or known.position < noted.position:
+            known = replace(noted.entry, position=noted.position)
+        found = recording.last_entry(limit, known)
+        return noted.entry if found.entry_id == noted.entry.entry_id else found
 
     def forced(self, ledger: QualifiedId) -> Task[Forced | None]:
         """Return the part of a ledger that is on storage; None: not known (StorageError)."""
@@ -354,25 +393,31 @@ class LedgerWorker:
 
         return (yield from self.call(read))
 
-    def _store_forced(self, forced: dict[QualifiedId, RecordingDescriptor]) -> None:
+    def _store_forced(
+        self, forced: dict[QualifiedId, tuple[int, RecordingDescriptor | None]]
+    ) -> None:
         try:
             store = self._open(create=False)
             if store is not None:
-                for ledger, descriptor in forced.items():
-                    position = descriptor.stop_position
-                    store.set_forced(ledger, position, self._last(store, ledger, descriptor))
+                store.set_all_forced(
+                    {
+                        ledger: (position, self._last_of(store, ledger, stopped))
+                        for ledger, (position, stopped) in forced.items()
+                    }
+                )
         except AerotapeError as error:
             # After a power cut more of a ledger is taken for what may be torn.
             self._reports.append(f"not stored what is on storage of ledgers: {error}")
 
-    def _last(
-        self, store: MetadataStore, ledger: QualifiedId, descriptor: RecordingDescriptor
+    def _last_of(
+        self, store: MetadataStore, ledger: QualifiedId, stopped: RecordingDescriptor | None
     ) -> EntryMark | None:
         """Return the last entry of a recording that has stopped; None: it is not found now."""
         with suppress(AerotapeError):
-            end, digest_type = descriptor.stop_position, store.get(ledger).digest_type
-            recording = LedgerRecording.of(self._archive_dir, descriptor, digest_type)
-            return store.last_entry(ledger, end) or recording.last_entry(end)
+            if stopped is not None:
+                digest_type = store.get(ledger).digest_type
+                recording = LedgerRecording.of(self._archive_dir, stopped, digest_type)
+                return self._last(ledger, recording, stopped.stop_position)
         return None
 
     def _open(self, *, create: bool) -> MetadataStore | None:

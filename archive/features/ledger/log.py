@@ -76,6 +76,8 @@ class Log:
         self._is_forced = False
         # The recording, if it has not stopped since it was expected to grow.
         self._growing_id = NULL_VALUE
+        # Up to where it was on storage when that was noted, while it grows.
+        self._noted_position = 0
         # Where the sound entries end, if a power cut may have torn later ones, until it is cut.
         self._sound_end: int | None = None
         # The last confirmed entry that was looked up.
@@ -87,16 +89,24 @@ class Log:
         return self.writer is not None or self._growing_id != NULL_VALUE
 
     def do_work(self) -> None:
-        """Remove the writer once its recording has stopped."""
+        """Remove the writer once its recording has stopped; note what is on storage."""
         if self.writer is not None and self.writer.stop_position is not None:
             # The recorder has forced it to storage up to there.
             self._is_forced = True
             self.writer = None
         recording_id = self._growing_id
-        if recording_id != NULL_VALUE and self._recordings.session(recording_id) is None:
+        if recording_id == NULL_VALUE:
+            return
+        if self._recordings.session(recording_id) is None:
             self._growing_id = NULL_VALUE
             if self._catalog.has_recording(recording_id):
-                self._worker.note_forced(self.ledger, self._catalog.descriptor(recording_id))
+                stopped = self._catalog.descriptor(recording_id)
+                self._worker.note_forced(self.ledger, stopped.stop_position, stopped)
+        elif self._worker.is_note_due and (session := self.session(recording_id)) is not None:
+            position = session.confirmed_position
+            if position > self._noted_position:
+                self._noted_position = position
+                self._worker.note_forced(self.ledger, position)
 
     # ---- what it is ---------------------------------------------------------------------------
 
@@ -246,7 +256,7 @@ class Log:
         is_requested = self._recordings.request_sync(metadata.recording_id, on_synced)
         assert is_requested, "a session that records a ledger has a durability"
         yield synced
-        yield from self._worker.change(lambda store: store.set_forced(ledger, synced.result))
+        yield from self._worker.sync(ledger, self.recording(metadata), synced.result)
         return synced.result
 
     # ---- the end ------------------------------------------------------------------------------
@@ -285,10 +295,11 @@ class Log:
         end = recording.descriptor.stop_position
         known = yield from self._worker.forced(ledger)
         forced = recording.descriptor.start_position if known is None else known.position
-        # As long as the machine runs, nothing is lost that was written.
-        is_same_run = known is not None and known.boot == boot_id()
+        # As long as the machine runs, nothing is lost that was written. Nothing is cut either while
+        # it is not known whether it was started again.
+        is_killed = known is None or known.boot == boot_id()
         first_torn_position = yield from self._worker.call(
-            lambda: recording.first_torn_position(end, forced, is_killed=is_same_run)
+            lambda: recording.first_torn_position(end, forced, is_killed=is_killed)
         )
         yield from self._force_files(recording_id)
         if known is not None and end < known.position:
@@ -300,9 +311,7 @@ class Log:
             )
             yield from self._worker.change(lambda store: store.lose(ledger, end))
         elif first_torn_position is None:
-            yield from self._worker.change(
-                lambda store: store.set_forced(ledger, end, store.last_entry(ledger, end))
-            )
+            yield from self._worker.change(lambda store: store.set_forced(ledger, end))
         else:
             self._sound_end = first_torn_position
         self._is_forced = True
@@ -328,7 +337,7 @@ class Log:
     def forget_durable_end(self, metadata: LedgerMetadata) -> None:
         """Note that a recording continues: its stop position has to be forced again."""
         self._is_forced = False
-        self._growing_id = metadata.recording_id
+        self._growing_id, self._noted_position = metadata.recording_id, 0
 
     def confirmed_end(self, metadata: LedgerMetadata) -> Task[int]:
         """Return the position up to which the entries of a recording confirm it, bytes."""

@@ -31,12 +31,7 @@ from aerotape.qualified_id import QualifiedId
 LOGGER = logging.getLogger(__name__)
 
 # By the number of their bytes in an entry.
-_DIGESTS = {
-    0: DigestType.DUMMY,
-    4: DigestType.CRC32C,
-    8: DigestType.CRC32,
-    20: DigestType.HMAC,
-}
+_DIGESTS = {length: DigestType[name] for name, length in entries.DIGEST_LENGTHS.items()}
 
 
 def open_store(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -69,15 +69,17 @@ CREATE TABLE IF NOT EXISTS forced (
 ) WITHOUT ROWID;
 """
 # The last entry before such a position, where it is known: that part may be damaged later. It holds
-# for this position alone.
+# until the ledger ends before it.
 _LAST_ENTRIES: Final = """
 CREATE TABLE IF NOT EXISTS last_entries (
     key BLOB PRIMARY KEY, position INTEGER NOT NULL, entry_end INTEGER NOT NULL,
     entry_id INTEGER NOT NULL, length INTEGER NOT NULL, last_add_confirmed INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS shortened AFTER INSERT ON forced
+BEGIN DELETE FROM last_entries WHERE key = NEW.key AND position > NEW.position; END;
 """
 _HAS_NOTES: Final = (
-    "SELECT count(*) = 2 FROM sqlite_master WHERE name IN ('forced', 'last_entries')"
+    "SELECT count(*) = 3 FROM sqlite_master WHERE name IN ('forced', 'last_entries', 'shortened')"
 )
 _COLUMNS: Final = (
     "key", "type", "digest_type", "created_ms", "password_hash", "write_quorum", "ack_quorum",
@@ -98,6 +100,18 @@ class Forced(NamedTuple):
 
     position: int
     boot: str
+
+
+class NotedEntry(NamedTuple):
+    """The last entry of a ledger up to a position.
+
+    Attributes:
+        position: all up to here was on storage, bytes.
+        entry: the last one before it.
+    """
+
+    position: int
+    entry: EntryMark
 
 
 class DamagedMetadataError(StorageError):
@@ -138,8 +152,7 @@ class MetadataStore:
                     )
                 connection.execute(f"{_SELECT} LIMIT 1")
                 if not connection.execute(_HAS_NOTES).fetchone()[0]:
-                    connection.execute(_FORCED)
-                    connection.execute(_LAST_ENTRIES)
+                    connection.executescript(_FORCED + _LAST_ENTRIES)
             except BaseException:
                 connection.close()
                 raise
@@ -231,33 +244,38 @@ class MetadataStore:
         Raises:
             StorageError: it cannot be written.
         """
+        self.set_all_forced({ledger: (position, last)})
+
+    def set_all_forced(self, ledgers: Mapping[QualifiedId, tuple[int, EntryMark | None]]) -> None:
+        """As `set_forced`, of several ledgers; all or none is stored."""
         with self._transaction():
-            self._set_forced(ledger, position)
-            if last is not None:
-                self._execute(
-                    "INSERT INTO last_entries SELECT key, ?, ?, ?, ?, ? FROM ledgers WHERE key = ?",
-                    (position, *astuple(last), ledger.key),
-                )
+            for ledger, (position, last) in ledgers.items():
+                self._set_forced(ledger, position)
+                if last is not None:
+                    self._execute(
+                        "INSERT OR REPLACE INTO last_entries"
+                        " SELECT key, ?, ?, ?, ?, ? FROM ledgers WHERE key = ?",
+                        (position, *astuple(last), ledger.key),
+                    )
 
     def _set_forced(self, ledger: QualifiedId, position: int) -> None:
         self._execute(
             "INSERT OR REPLACE INTO forced SELECT key, ?, ? FROM ledgers WHERE key = ?",
             (position, boot_id(), ledger.key),
         )
-        self._execute("DELETE FROM last_entries WHERE key = ?", (ledger.key,))
 
-    def last_entry(self, ledger: QualifiedId, position: int) -> EntryMark | None:
-        """Return the last entry of a ledger that is on storage up to a position exactly, bytes.
+    def last_entry(self, ledger: QualifiedId, limit: int) -> NotedEntry | None:
+        """Return the last entry that was noted, not after a position in bytes.
 
         None: not known (StorageError).
         """
         query = (
-            "SELECT entry_end, entry_id, length, last_add_confirmed FROM last_entries"
-            " JOIN forced USING (key, position) WHERE key = ? AND position = ?"
+            "SELECT position, entry_end, entry_id, length, last_add_confirmed FROM last_entries"
+            " WHERE key = ? AND position <= ?"
         )
         with _storage_errors(self._path, "read"):
-            row = self._connection.execute(query, (ledger.key, position)).fetchone()
-        return None if row is None else EntryMark(*row)
+            row = self._connection.execute(query, (ledger.key, limit)).fetchone()
+        return None if row is None else NotedEntry(row[0], EntryMark(*row[1:]))
 
     def set_recording(self, ledger: QualifiedId, recording_id: int) -> None:
         """Set the recording of a ledger (StorageError)."""

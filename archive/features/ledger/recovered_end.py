@@ -3,7 +3,9 @@
 Frames that do not fit their places, and one that may not be written whole, end a plain recording.
 Of a ledger more is known. As long as the machine runs, all is there that was written: later frames
 show that what precedes them is damaged, and not torn. After a power cut that holds up to where the
-recording was forced to storage. Whether a last entry is whole shows its digest, when it is used.
+recording was forced to storage, which is noted about once in a second: what was there belongs to
+the recording, also if it is lost now. Without such a note nothing is taken for torn. Whether a last
+entry is whole shows its digest, when it is used.
 """
 
 from __future__ import annotations
@@ -11,21 +13,36 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from aerotape import _native
-from aerotape.archive.features.ledger.alias import ledger_of_channel
+from aerotape.archive.features.ledger.alias import is_of_ledger
 from aerotape.archive.features.ledger.boot import boot_id
 from aerotape.archive.features.ledger.metadata import FILE_NAME
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.recovery.stop_position import RecordingEnd
 from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment.scan_range import ScanRange
+from aerotape.catalog.segment_files import SegmentFile, segment_file_name, segment_file_size
 from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import AerotapeError
 from aerotape.frame_header import align_frame
 
-_ALL = (1 << 63) - 1
 _NOT_CHECKED = (DigestType.HMAC, DigestType.DUMMY)
+
+
+class _Known(NamedTuple):
+    """What is known of a ledger's recording.
+
+    Attributes:
+        forced: all up to here was on storage, bytes.
+        is_all_there: no power cut is known that may have taken what was written.
+        is_checked: digests show whether an entry is whole.
+    """
+
+    forced: int
+    is_all_there: bool
+    is_checked: bool
 
 
 def recovered_end(
@@ -41,56 +58,101 @@ def recovered_end(
     Raises:
         StorageError: its file cannot be read.
     """
-    named = ledger_of_channel(recording.original_channel)
-    if named is None or end.segment is None or end.data_end <= end.offset:
+    if not is_of_ledger(recording):
         return end
-    try:
-        written, is_checked = _written(archive_dir, recording.recording_id)
-    except AerotapeError:
-        # It ends as a plain recording does, and what follows is in the quarantine.
-        return end
-    path, base = end.segment.path, end.segment.base_position
-    limit = base + recording.segment_file_length
-    part = ScanRange.of(archive_dir, recording, end.position, limit, limit, from_boundary=True)
-    counting = _native.RecordingPass(part, [])
-    while not counting.advance(limit):
-        pass
-    counts = counting.counts()
-    gaps = counts.gaps
+    known = _known(archive_dir, recording.recording_id)
+    position = max(end.position, known.forced)
+    if known.is_all_there:
+        position = max(position, _written_end(recording, end))
+    length = recording.segment_file_length
+    segment = end.segment
+    if segment is None or position > segment.base_position + length:
+        if position == end.position:
+            return end
+        base = segment_base(recording, position)
+        path = archive_dir / segment_file_name(recording.recording_id, base)
+        segment = SegmentFile(path, base)
+    base = segment.base_position
+    gaps = _gaps(archive_dir, recording, end.position, base + length)
     # Whole frames end at the first gap, others at the last one, which may reach to the limit.
-    first = gaps[0][0] if gaps else limit
-    last = gaps[-1][0] if gaps and gaps[-1][1] == limit else limit
-    position = max(end.position, min(written, base + align_frame(end.data_end)))
-    if is_checked or first <= written:
+    first = gaps[0][0] if gaps else base + length
+    last = gaps[-1][0] if gaps and gaps[-1][1] == base + length else base + length
+    if known.is_checked or first <= position:
         position = max(position, first)
-    if last <= written and counts.gap_count == len(gaps):
+    if known.is_all_there:
         position = max(position, last)
     if position == end.position:
         return end
-    data_end = max(find_data_end(path, position - base), position - base)
+    data_end = position - base
+    if segment.path.exists():
+        data_end = max(data_end, find_data_end(segment.path, data_end))
     return replace(
         end,
         position=position,
+        segment=segment,
         offset=position - base,
         data_end=data_end,
         torn=end.torn if data_end > position - base else "",
+        beyond=tuple(each for each in end.beyond if each.base_position > base),
         damaged_positions=(*end.damaged_positions, *(gap[0] for gap in gaps if gap[0] < position)),
     )
 
 
-def _written(archive_dir: Path, recording_id: int) -> tuple[int, bool]:
-    """Return up to where a ledger's recording was written, and whether digests can be checked."""
+def _written_end(recording: RecordingDescriptor, end: RecordingEnd) -> int:
+    """Return where the last data ends in the files that follow each other, bytes."""
+    position, limit = end.position, None
+    for segment in (*filter(None, [end.segment]), *end.beyond):
+        if limit is not None and segment.base_position != limit:
+            # It may be there by mistake.
+            break
+        limit = segment.base_position + recording.segment_file_length
+        begin = max(position - segment.base_position, 0)
+        segment_file_size(segment.path)
+        data_end = find_data_end(segment.path, begin)
+        if data_end > begin:
+            position = segment.base_position + align_frame(data_end)
+    return position
+
+
+def _gaps(
+    archive_dir: Path, recording: RecordingDescriptor, begin: int, limit: int
+) -> list[tuple[int, int]]:
+    """Return begin and end of what is not a frame between two positions, bytes; the last one, too.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    part = ScanRange.of(archive_dir, recording, begin, limit, limit, from_boundary=True)
+    counting = _native.RecordingPass(part, [])
+    while not counting.advance(limit):
+        pass
+    counts = counting.counts()
+    gaps = [(gap[0], gap[1]) for gap in counts.gaps]
+    # More than those are listed: the end is not known by them.
+    return gaps if counts.gap_count == len(gaps) else [*gaps, (limit, limit)]
+
+
+def _known(archive_dir: Path, recording_id: int) -> _Known:
+    """Return what the metadata shows; if that cannot be read, nothing is taken for torn.
+
+    A recording that the metadata does not have is a plain one: a copy of a ledger's recording.
+    """
+    plain = _Known(0, is_all_there=False, is_checked=False)
     if not (archive_dir / FILE_NAME).exists():
-        return 0, False
+        return plain
+    unknown = plain._replace(is_all_there=True)
     # An archive without ledgers starts without SQLite.
     from aerotape.archive.features.ledger.metadata_store import MetadataStore
 
-    with closing(MetadataStore.open(archive_dir)) as store:
-        ledger = store.recordings().get(recording_id)
-        if ledger is None:
-            return 0, False
-        forced = store.forced(ledger)
-        is_checked = store.get(ledger).digest_type not in _NOT_CHECKED
+    try:
+        with closing(MetadataStore.open(archive_dir)) as store:
+            ledger = store.recordings().get(recording_id)
+            if ledger is None:
+                return plain
+            forced = store.forced(ledger)
+            is_checked = store.get(ledger).digest_type not in _NOT_CHECKED
+    except AerotapeError:
+        return unknown
     if forced is None:
-        return 0, is_checked
-    return (_ALL if forced.boot == boot_id() else forced.position), is_checked
+        return unknown._replace(is_checked=is_checked)
+    return _Known(forced.position, forced.boot == boot_id(), is_checked)

@@ -21,9 +21,12 @@ def flip(archive_dir: Path, recording_id: int, position: int, bit: int) -> None:
 
 
 def zero(archive_dir: Path, recording_id: int, begin: int, end: int) -> None:
-    """Replace all between two positions, which are in one segment file, by zeros."""
-    segments = list_segment_files(archive_dir, recording_id)
-    [*_, segment] = [each for each in segments if each.base_position <= begin]
-    with segment.path.open("r+b") as file:
-        file.seek(begin - segment.base_position)
-        file.write(bytes(end - begin))
+    """Replace all between two positions by zeros."""
+    for segment in list_segment_files(archive_dir, recording_id):
+        base = segment.base_position
+        with segment.path.open("r+b") as file:
+            length = segment.path.stat().st_size
+            first, last = max(begin, base), min(end, base + length)
+            if first < last:
+                file.seek(first - base)
+                file.write(bytes(last - first))

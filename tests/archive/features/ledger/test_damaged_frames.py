@@ -6,11 +6,12 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.daemon.recording import wait_until
 from support.ledger.flipped_bits import flip, zero
 
 import aerotape
@@ -18,6 +19,7 @@ from aerotape import QualifiedId, _native, aio
 from aerotape.archive.features.ledger.metadata_store import FILE_NAME
 from aerotape.errors import EntryDigestError
 from aerotape.replay.offline.directory import open_directory
+from aerotape.tools._cli.main import main
 
 CHANNEL = "aeron:ipc?term-length=64k"
 SENT = [b"<%04d>" % index * 20 for index in range(1_000)]
@@ -208,3 +210,125 @@ def test_the_last_entries_are_lost(
         with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
             assert again.add(b"again") == 1_000
         assert read_past_damage(client, ledger) == {**expected, 1_000: b"again"}
+
+
+@pytest.mark.parametrize("kind", ["PD_JOURNAL", "VD_JOURNAL"])
+@pytest.mark.parametrize("is_power_cut", [False, True])
+@pytest.mark.parametrize("first", [0, 585, 960, 999])
+def test_the_last_entries_are_lost_after_a_kill(
+    driver: _native.MediaDriver, tmp_path: Path, kind: Any, is_power_cut: bool, first: int
+) -> None:
+    """What was synced belongs to the ledger, also where whole segment files are zeros."""
+    with running(driver, tmp_path / "archive") as client:
+        writer = client.create_ledger(kind, channel=CHANNEL)
+        writer.add_many(SENT)
+        assert writer.sync() == 999
+        killed(tmp_path / "archive", tmp_path / "killed")
+        ledger = writer.qualified_id
+    [recording] = open_directory(tmp_path / "archive").recordings()
+    place = list(recording.messages())[first].position
+    zero(tmp_path / "killed", recording.descriptor.recording_id, place, recording.recorded_position)
+    if is_power_cut:
+        cut_power(tmp_path / "killed")
+    expected = dict(enumerate(SENT[:first]))
+    for _ in range(2):
+        with running(driver, tmp_path / "killed") as client:
+            assert client.ledger_info(ledger).last_add_confirmed == 999
+            assert read_past_damage(client, ledger) == expected
+    with running(driver, tmp_path / "killed") as client:
+        with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
+            assert again.add(b"again") == 1_000
+        assert read_past_damage(client, ledger) == {**expected, 1_000: b"again"}
+
+
+@pytest.mark.parametrize("is_power_cut", [False, True])
+@pytest.mark.parametrize("what", ["a bit", "the end", "the file"])
+def test_what_a_ledger_has_on_storage_is_noted_without_a_sync(
+    driver: _native.MediaDriver, tmp_path: Path, is_power_cut: bool, what: str
+) -> None:
+    """An acknowledged entry is not cut, and its id is not used again, after about a second."""
+    with running(driver, tmp_path / "archive") as client:
+        writer = client.create_ledger(channel=CHANNEL)
+        for sent in SENT[:20]:
+            writer.add(sent)
+        end = 20 * 224
+        with closing(sqlite3.connect(tmp_path / "archive" / FILE_NAME)) as connection:
+            noted = "SELECT position FROM forced"
+            wait_until(lambda: connection.execute(noted).fetchone() == (end,), "a note")
+        killed(tmp_path / "archive", tmp_path / "killed")
+        ledger = writer.qualified_id
+    if what == "a bit":
+        flip(tmp_path / "killed", 0, end - 30, 0)
+    elif what == "the end":
+        zero(tmp_path / "killed", 0, 10 * 224, end)
+    else:
+        (tmp_path / "killed" / "0-0.rec").unlink()
+    if is_power_cut:
+        cut_power(tmp_path / "killed")
+    expected = dict(enumerate(SENT[: {"a bit": 19, "the end": 10}.get(what, 0)]))
+    with running(driver, tmp_path / "killed") as client:
+        assert read_past_damage(client, ledger) == expected
+        with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
+            new = again.add(b"again")
+        # Of frames that are lost it is not known how many they were.
+        assert new == 20 if what == "a bit" else 20 <= new <= 20 + 30
+        assert read_past_damage(client, ledger) == {**expected, new: b"again"}
+
+
+@pytest.mark.parametrize("number", [500, 999])
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_damage_with_metadata_that_cannot_be_read(
+    driver: _native.MediaDriver, tmp_path: Path, number: int, is_killed: bool
+) -> None:
+    """Nothing is cut while it is not known what was on storage."""
+    with running(driver, tmp_path / "archive") as client:
+        writer = client.create_ledger(channel=CHANNEL)
+        writer.add_many(SENT)
+        writer.sync()
+        ledger = writer.qualified_id
+        if is_killed:
+            killed(tmp_path / "archive", tmp_path / "after")
+    if not is_killed:
+        shutil.copytree(tmp_path / "archive", tmp_path / "after")
+    [recording] = open_directory(tmp_path / "archive").recordings()
+    flip(tmp_path / "after", 0, list(recording.messages())[number].position + 1, 7)
+    (tmp_path / "after" / FILE_NAME).write_bytes(b"not a database" * 1_000)
+    expected = {index: sent for index, sent in enumerate(SENT) if index != number}
+    with running(driver, tmp_path / "after") as client:
+        assert client.ledger_info(ledger).last_add_confirmed == 999
+        assert read_past_damage(client, ledger) == expected
+        with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
+            assert again.add(b"again") == 1_000
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("number", [500, 999])
+def test_tools_do_not_cut_a_ledger(
+    driver: _native.MediaDriver, tmp_path: Path, is_killed: bool, number: int
+) -> None:
+    """Damage becomes padding, also at the end, and the ids after it are not used again."""
+    archive_dir = tmp_path / "archive"
+    with running(driver, archive_dir) as client:
+        writer = client.create_ledger(channel=CHANNEL)
+        writer.add_many(SENT)
+        writer.sync()
+        ledger = writer.qualified_id
+        if is_killed:
+            killed(archive_dir, tmp_path / "killed")
+    [recording] = open_directory(archive_dir).recordings()
+    end, place = recording.recorded_position, list(recording.messages())[number].position
+    archive_dir = tmp_path / "killed" if is_killed else archive_dir
+    flip(archive_dir, 0, place + 1, 7)
+    before = (archive_dir / "archive.catalog").read_bytes()
+    assert main(["tool", str(archive_dir), "verify", "-a", "--yes"]) == 3
+    assert main(["tool", str(archive_dir), "repair", "--cut"]) == 3
+    assert (archive_dir / "archive.catalog").read_bytes() == before
+    assert not (archive_dir / "aerotape-quarantine").exists()
+    assert main(["tool", str(archive_dir), "repair"]) == 3
+    expected = {index: sent for index, sent in enumerate(SENT) if index != number}
+    with running(driver, archive_dir) as client:
+        assert client.list_recording(0).stop_position == end
+        assert client.ledger_info(ledger).last_add_confirmed == 999
+        assert read_past_damage(client, ledger) == expected
+        with client.open_ledger_writer(ledger, channel=CHANNEL) as again:
+            assert again.add(b"again") == 1_000
