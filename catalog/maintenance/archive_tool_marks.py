@@ -91,6 +91,7 @@ def decide(
     all_segments: bool,
     checksum: ChecksumName,
     cut_off: TornFrame,
+    keeps_end: Callable[[RecordingDescriptor], bool] = lambda _: False,
 ) -> list[Marking]:
     """Decide the new state of each recording that was checked; damaged entries stay as they are.
 
@@ -100,6 +101,7 @@ def decide(
         all_segments: whether all segment files are checked, or the last ones.
         checksum: that of frames, or "none".
         cut_off: decides about frames that may be torn.
+        keeps_end: whether the end of a recording is known elsewhere: it stays as it is.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -116,6 +118,7 @@ def decide(
         ).make()
         for entry in found.entries
         if not entry.damage
+        and not keeps_end(entry.descriptor)
         # Impossible lengths are damage to the catalog, which stays as it is.
         and (_position_problem(entry.descriptor) or not describe_problem(entry.descriptor))
     ]

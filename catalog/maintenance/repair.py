@@ -8,7 +8,7 @@ the damage can be found again, and a second repair continues from there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ def plan_repairs(
     checksum: ChecksumName = "none",
     *,
     cut_at_damage: bool = False,
+    keeps_end: Callable[[RecordingDescriptor], bool] = lambda _: False,
     progress: ByteProgress | None = None,
 ) -> Iterator[RepairPlan]:
     """Plan the repair of recordings, one after the other.
@@ -54,6 +55,7 @@ def plan_repairs(
             marked invalid that have damage.
         checksum: checksum that frames were recorded with, "none" to check headers alone.
         cut_at_damage: end recordings before their first damage.
+        keeps_end: whether the end of a recording is known elsewhere, and does not change.
         progress: called some times a second, for each recording.
 
     Raises:
@@ -69,6 +71,7 @@ def plan_repairs(
             checksum,
             cut_at_damage=cut_at_damage,
             brings_back=recording_id is not None,
+            keeps_end=keeps_end(entry.descriptor),
             progress=progress,
         )
 

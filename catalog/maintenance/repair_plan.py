@@ -9,6 +9,9 @@ copied to quarantine and removed:
   missing segment file is created again with nothing but padding.
 * Of a bad **beginning** whole segments are removed, as if they had been purged; the rest is filled.
 
+A recording that `keeps_end` is not cut: a bad end is filled, too. Others know positions in it, and
+which of it was on storage, as of a ledger.
+
 With `cut_at_damage` the recording ends before the first damage instead, and the rest is only
 retained as a copy.
 
@@ -123,6 +126,7 @@ def plan_repair(
     *,
     cut_at_damage: bool = False,
     brings_back: bool = True,
+    keeps_end: bool = False,
     progress: ByteProgress | None = None,
 ) -> RepairPlan:
     """Check a recording and decide how to repair it.
@@ -133,9 +137,12 @@ def plan_repair(
         checksum: checksum that it was recorded with, "none" to go by headers alone.
         cut_at_damage: end the recording before the first damage.
         brings_back: make it VALID also when it is hidden and has no damage.
+        keeps_end: its end is known elsewhere, and does not change.
         progress: called some times a second.
     """
-    return _Planning(entry, segments, checksum, cut_at_damage, brings_back, progress).run()
+    return _Planning(
+        entry, segments, checksum, cut_at_damage, brings_back, keeps_end, progress
+    ).run()
 
 
 @dataclass(slots=True)
@@ -145,6 +152,7 @@ class _Planning:
     checksum: ChecksumName
     cut_at_damage: bool
     brings_back: bool
+    keeps_end: bool
     progress: ByteProgress | None
     _end: int = field(init=False, default=0)
     _after_stop: Part | None = field(init=False, default=None)
@@ -157,6 +165,10 @@ class _Planning:
         descriptor = self.entry.descriptor
         if damage := entry_damage(self.entry):
             return self._refuse(f"its descriptor is damaged: {damage}")
+        if self.keeps_end and descriptor.is_active:
+            return self._refuse("it has no stop position: start the archive, which knows its end")
+        if self.keeps_end and self.cut_at_damage:
+            return self._refuse("its end is known elsewhere: repair it without --cut")
         try:
             own = own_segments(descriptor, self.segments)
             if misfit := why_none_fits(descriptor, self.segments):
@@ -253,7 +265,8 @@ class _Planning:
         within = [damage for damage in damages if damage.begin < stop]
         if self._unlisted and not self.cut_at_damage:
             return self._refuse("it is damaged in too many places to be filled", damages)
-        if within and (self.cut_at_damage or within[-1].end >= stop):
+        is_end_bad = bool(within) and within[-1].end >= stop and not self.keeps_end
+        if within and (self.cut_at_damage or is_end_bad):
             stop = within[0 if self.cut_at_damage else -1].begin
             within = [damage for damage in within if damage.begin < stop]
         if within and within[0].begin <= start:

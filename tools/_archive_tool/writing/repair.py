@@ -111,8 +111,9 @@ def _repair(args: argparse.Namespace) -> int:
     """Remove damaged data from recordings, and copy it to a quarantine directory.
 
     Damage at the end is cut off. Damage followed by valid frames is replaced by padding, so that
-    valid frames keep their positions. The directory aerotape-quarantine gets a copy of what is
-    removed. Invalid recordings without damage stay invalid, unless RECORDING_ID is given.
+    valid frames keep their positions; of ledgers that at the end, too. The directory
+    aerotape-quarantine gets a copy of what is removed. Invalid recordings without damage stay
+    invalid, unless RECORDING_ID is given.
     """
     with changing(args) as catalog:
         repairs = list(_repairs(args, catalog))
@@ -129,6 +130,7 @@ def _repairs(
     args: argparse.Namespace, catalog: Catalog
 ) -> Iterator[tuple[RepairPlan, Path | None]]:
     """Iterate the plans, and the folders of the copies."""
+    from aerotape.archive.features.ledger.alias import is_of_ledger
     from aerotape.catalog.maintenance.repair import plan_repairs, repair
     from aerotape.clock import epoch_ms
 
@@ -139,6 +141,7 @@ def _repairs(
             args.recording_id,
             args.checksum or "none",
             cut_at_damage=args.cut,
+            keeps_end=is_of_ledger,
             progress=lambda done, total: progress.update(done >> 20, total >> 20),
         )
         for plan in plans:

@@ -136,6 +136,7 @@ def _verify(args: argparse.Namespace) -> int:
     is using the directory, with --dry-run, or with times. Times limit the check to the segment
     files that may have been written then.
     """
+    from aerotape.archive.features.ledger.alias import is_of_ledger
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.layout import MIN_CAPACITY_BYTES
     from aerotape.catalog.maintenance.archive_tool_marks import apply, decide
@@ -166,6 +167,7 @@ def _verify(args: argparse.Namespace) -> int:
                 all_segments=args.all_segments,
                 checksum=args.checksum or "none",
                 cut_off=lambda path, offset: _asks(args, path, offset),
+                keeps_end=is_of_ledger,
             )
             markings = {each.recording_id: each for each in decided if each.changes}
         if markings and not args.dry_run:
