@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking
@@ -18,6 +19,7 @@ from aerotape.frame_header import (
     TYPE_DATA,
     TYPE_PADDING,
     UNFRAGMENTED,
+    ChecksumName,
     FrameHeader,
     align_frame,
     term_id_at,
@@ -31,6 +33,7 @@ def restore(
     begin: int,
     end: int,
     messages: Sequence[Message],
+    checksum: ChecksumName = "none",
 ) -> None:
     """Write a part of a recording again; it is on storage then.
 
@@ -40,6 +43,7 @@ def restore(
         begin: where the part begins, bytes.
         end: where it ends, bytes.
         messages: all that begin and end in it; where none is, there is padding.
+        checksum: that data frames get in place of the session id.
 
     Raises:
         StorageError: a segment file cannot be written.
@@ -47,7 +51,7 @@ def restore(
     """
     length = descriptor.segment_file_length
     written: dict[int, list[tuple[int, bytes]]] = {}
-    for position, frame in _frames(descriptor, begin, end, messages):
+    for position, frame in _frames(descriptor, begin, end, messages, checksum):
         written.setdefault(segment_base(descriptor, position), []).append((position, frame))
     for base, frames in written.items():
         path = archive_dir / segment_file_name(descriptor.recording_id, base)
@@ -60,7 +64,11 @@ def restore(
 
 
 def _frames(
-    descriptor: RecordingDescriptor, begin: int, end: int, messages: Sequence[Message]
+    descriptor: RecordingDescriptor,
+    begin: int,
+    end: int,
+    messages: Sequence[Message],
+    checksum: ChecksumName,
 ) -> Iterator[tuple[int, bytes]]:
     at = begin
     for message in messages:
@@ -74,7 +82,10 @@ def _frames(
             header = _header(descriptor, at, HEADER_LENGTH + len(part), flags, TYPE_DATA)
             header = header._replace(reserved_value=message.reserved_value)
             aligned = align_frame(header.frame_length)
-            yield at, (header.encode() + part).ljust(aligned, b"\0")
+            content = part.ljust(aligned - HEADER_LENGTH, b"\0")
+            if checksum != "none":
+                header = header._replace(session_id=_native.checksum(checksum, content))
+            yield at, header.encode() + content
             at += aligned
         if at != message.end_position or at > end:
             raise SegmentError(

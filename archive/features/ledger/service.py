@@ -135,6 +135,7 @@ class LedgerService:
             worker=self._worker,
             opening=opening,
             replay_channel=config.replication_channel,
+            checksum=config.record_checksum,
             errors=errors,
         )
         self._leader = Leader(

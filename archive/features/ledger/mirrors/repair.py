@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
     from aerotape.archive.features.ledger.metadata import LedgerMetadata
     from aerotape.archive.features.ledger.mirrors.members import Opening
+    from aerotape.frame_header import ChecksumName
     from aerotape.message import Message
     from aerotape.waiting import Task
 
@@ -35,6 +36,7 @@ class Repairs:
         worker: LedgerWorker,
         opening: Opening,
         replay_channel: str,
+        checksum: ChecksumName,
         errors: ErrorLog,
     ) -> None:
         """Create the service.
@@ -42,12 +44,14 @@ class Repairs:
         Args:
             opening: returns the task that connects to another archive.
             replay_channel: where that replays to.
+            checksum: that the archive records frames with.
             errors: receives what was damaged, and whether it was repaired.
         """
         self._worker = worker
         self._opening = opening
         self._members = Members(opening)
         self._replay_channel = replay_channel
+        self._checksum = checksum
         self._errors = errors
 
     def position_of(
@@ -161,7 +165,9 @@ class Repairs:
             self._check_same(ledger, metadata, state, end)
             recording = ledger.log.recording(metadata)
             yield from self._worker.call(
-                lambda: restore(recording.archive_dir, recording.descriptor, begin, end, found)
+                lambda: restore(
+                    recording.archive_dir, recording.descriptor, begin, end, found, self._checksum
+                )
             )
         finally:
             ledger.unlock()
