@@ -16,9 +16,11 @@ from typing import Final, cast
 from aerotape.archive.features.ledger.entry_scan import EntryScan, Found, Part
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.recovery.quarantine import erase_tail
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH
+from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment.term_search import last_term_before, terms_from_last
-from aerotape.catalog.segment_files import segment_file_name
+from aerotape.catalog.segment_files import list_segment_files, segment_file_name
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import DamagedEntryError, EntryError, SegmentError, StorageError, reason_of
@@ -112,57 +114,68 @@ class LedgerRecording(EntryScan):
     def _last_past_damage(self, limit: int, known: EntryMark) -> EntryMark:
         damaged: list[Part] = []
         for begin, end in self._terms_from_last(limit):
-            last: Part | None = None
+            sound: Part | None = None
             after: list[Part] = []
             for part in self.parts(max(begin, known.position), end):
-                last, after = (part, []) if part.header is not None else (last, [*after, part])
+                sound, after = (part, []) if part.header is not None else (sound, [*after, part])
             damaged[:0] = after
-            if last is not None and (header := last.header) is not None:
+            if sound is not None and (header := sound.header) is not None:
                 known = EntryMark(
-                    last.end, header.entry_id, header.length, header.last_add_confirmed
+                    sound.end, header.entry_id, header.length, header.last_add_confirmed
                 )
             if known.position >= begin:
                 break
+        last = known
+        length: int | None = known.length
         for part in damaged:
-            known = self._past(part, known)
-        return known
+            last, length = self._past(part, last, length)
+        return replace(last, last_add_confirmed=known.last_add_confirmed)
 
-    def _past(self, part: Part, last: EntryMark) -> EntryMark:
-        """Return the last of the entries that a damaged part has had, after another entry."""
-        if part.is_message:
-            return replace(last, position=part.end, entry_id=last.entry_id + 1)
+    def _past(
+        self, part: Part, last: EntryMark, length: int | None
+    ) -> tuple[EntryMark, int | None]:
+        """Return the last of the entries that a damaged part has had, after another entry.
+
+        Args:
+            length: payload bytes of the ledger up to that one; None: not known. Likewise returned.
+        """
         at, mark = part.position, last
-        while at < part.end and (found := self._entry_at(at, mark)) is not None:
-            if found.position > part.end:
+        while at < part.end and length is not None:
+            found = self._entry_at(at, mark.entry_id, length)
+            if found is None or found.position > part.end:
                 break
-            at, mark = found.position, found
-        shortest = align_frame(HEADER_LENGTH + _MIN_HEADER_LENGTH + self._digest_length)
-        count = max((part.end - at) // shortest, int(mark is last))
-        return replace(
-            mark,
-            position=part.end,
-            entry_id=mark.entry_id + count,
-            last_add_confirmed=last.last_add_confirmed,
-        )
+            if part.is_message and found.position != part.end:
+                break
+            at, mark, length = found.position, found, found.length
+        if at < part.end:
+            shortest = align_frame(HEADER_LENGTH + _MIN_HEADER_LENGTH + self._digest_length)
+            count = max((part.end - at) // shortest, int(at == part.position))
+            last_id = mark.entry_id + (1 if part.is_message else count)
+            mark, length = replace(mark, entry_id=last_id), None
+        return replace(mark, position=part.end), length
 
     @property
     def _digest_length(self) -> int:
         # Those that cannot be checked are HMAC.
         return entries.DIGEST_LENGTHS[self.digest_type or "HMAC"]
 
-    def _entry_at(self, position: int, last: EntryMark) -> EntryMark | None:
+    def _entry_at(self, position: int, last_id: int, length: int) -> EntryMark | None:
         """Return the entry whose header is in a frame that begins at a position.
 
         None unless it is the one after another entry: its frames are damaged.
+
+        Args:
+            last_id: of that one.
+            length: payload bytes of the ledger up to that one.
         """
         base = segment_base(self.descriptor, position)
         path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
         with suppress(OSError, EntryError), open(path, "rb", 0, opener=open_no_follow) as file:
             data = os.pread(file.fileno(), _MAX_PREFIX_LENGTH, position - base + HEADER_LENGTH)
             header = entries.read_header(data)
-            if header.entry_id == last.entry_id + 1 and header.length >= last.length:
-                length = header.length - last.length + header.digest_offset
-                end = position + self._framed_length(length + self._digest_length)
+            if header.entry_id == last_id + 1 and header.length >= length:
+                message = header.digest_offset + self._digest_length + header.length - length
+                end = position + self._framed_length(message)
                 return EntryMark(end, header.entry_id, header.length)
         return None
 
@@ -192,9 +205,11 @@ class LedgerRecording(EntryScan):
         Raises:
             StorageError: a segment file cannot be read.
         """
-        first_torn_position = None
         if self.digest_type is None:
             return None
+        if is_killed:
+            return self._cut_short(limit, forced)
+        first_torn_position = None
         for begin, end in self._terms_from_last(limit):
             if end <= forced:
                 break
@@ -202,26 +217,31 @@ class LedgerRecording(EntryScan):
             first_torn_position = first_torn_position if found is None else found
             if is_sound:
                 break
-        if is_killed and first_torn_position is not None:
-            is_torn = self._is_cut_short(first_torn_position, limit)
-            return first_torn_position if is_torn else None
         return first_torn_position
 
+    def _cut_short(self, limit: int, forced: int) -> int | None:
+        """Return the position of the last entry if its write was killed; else None."""
+        last = None
+        for begin, end in self._terms_from_last(limit):
+            for part in self.parts(begin, end):
+                last = part
+            if last is not None:
+                break
+        # One of several frames without the last of them is no message.
+        if last is None or last.header is not None or not last.is_message or last.end <= forced:
+            return None
+        return last.position if self._is_cut_short(last.position, last.end) else None
+
     def _is_cut_short(self, position: int, end: int) -> bool:
-        """Whether nothing is between two positions from the next page on: the write was killed.
+        """Whether nothing is between two positions from some page on: the write was killed.
 
         Raises:
             StorageError: the segment file cannot be read.
         """
         base = segment_base(self.descriptor, position)
         path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
-        page = ((position - base) // PAGE_LENGTH + 1) * PAGE_LENGTH
-        try:
-            with open(path, "rb", buffering=0, opener=open_no_follow) as file:
-                rest = os.pread(file.fileno(), max(0, end - base - page), page)
-        except OSError as error:
-            raise StorageError(f"cannot read {path}: {reason_of(error)}", path) from error
-        return bool(rest) and not any(rest)
+        data_end = find_data_end(path, position - base)
+        return -(-data_end // PAGE_LENGTH) * PAGE_LENGTH < end - base
 
     def _torn_in(self, begin: int, end: int, forced: int) -> tuple[int | None, bool]:
         """Return `first_torn_position` of one term, and whether it has a sound entry."""
@@ -229,11 +249,17 @@ class LedgerRecording(EntryScan):
         for part in self.parts(begin, end):
             if part.header is not None:
                 first_torn_position, is_sound = None, True
-            elif first_torn_position is None and (
-                part.end > forced if part.is_message else part.position >= forced
-            ):
+            elif first_torn_position is None and self._may_be_torn(part, forced):
                 first_torn_position = part.position
         return first_torn_position, is_sound
+
+    def _may_be_torn(self, part: Part, forced: int) -> bool:
+        """Whether a damaged part was not on storage; an entry may have been, but for its end."""
+        if part.position >= forced:
+            return True
+        # Else a wrong length reaches beyond what was on storage.
+        has_frame = (forced - part.position) % self.descriptor.mtu_length == 0
+        return part.is_message and part.end > forced and has_frame
 
     def position_of(
         self, entry_id: int, limit: int, last_id: Callable[[], int] | None = None
@@ -370,6 +396,13 @@ class LedgerRecording(EntryScan):
                 os.fdatasync(file.fileno())
         except OSError as error:
             raise StorageError(f"cannot repair {path}: {reason_of(error)}", path) from error
+
+    def erase(self, position: int) -> None:
+        """Erase all after a position, bytes; that is on storage then (StorageError)."""
+        for segment in list_segment_files(self.archive_dir, self.descriptor.recording_id):
+            offset = max(position - segment.base_position, 0)
+            if offset < self.descriptor.segment_file_length:
+                erase_tail(segment.path, offset)
 
     def confirmed_end(self, limit: int) -> int:
         """Return the end position of the last confirmed entry.

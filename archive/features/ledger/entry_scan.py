@@ -7,7 +7,7 @@ no complete entry, is one damaged part: it may have been several entries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,12 @@ from aerotape.catalog.segment.scan_range import ScanRange
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.codecs import entry as entries
 from aerotape.errors import EntryError, SegmentError, StorageError, reason_of
-from aerotape.frame_header import align_frame, max_frame_length
+from aerotape.frame_header import FRAME_ALIGNMENT, align_frame, max_frame_length
 
 _BATCH_ROWS: Final = 4_096
 _SLICE_BYTES: Final = 1 << 26
+# A message is at most this part of a term.
+_TERMS_PER_MESSAGE: Final = 8
 
 # Position, end position, term id, term offset, flags, reserved value, payload.
 Found = tuple[int, int, int, int, int, int, bytes]
@@ -78,14 +80,40 @@ class EntryScan:
             StorageError: a segment file cannot be read.
         """
         last = Part(begin, begin, None, False)
+        for part in self._messages(begin, end):
+            if part.position > last.end:
+                yield from self._with_rest(last, part.position)
+            else:
+                yield from self._one(last)
+            last = part
+        yield from self._with_rest(last, end)
+
+    def _messages(self, begin: int, end: int) -> Iterator[Part]:
+        at: int | None = begin
+        while at is not None:
+            at = yield from self._messages_from(at, end)
+
+    def _messages_from(self, begin: int, end: int) -> Generator[Part, None, int | None]:
+        """Yield messages; return where to continue within one whose length is wrong."""
         for batch in self._sound_batches(begin, end):
             for found in batch:
-                if found[0] > last.end:
-                    yield from self._with_rest(last, found[0])
-                else:
-                    yield from self._one(last)
-                last = Part(found[0], found[1], self.sound(found[-1]), True)
-        yield from self._with_rest(last, end)
+                part = Part(found[0], found[1], self.sound(found[-1]), True)
+                if part.header is None and (inside := self._sound_in(part, end)) is not None:
+                    yield Part(part.position, inside, None, False)
+                    return inside
+                yield part
+        return None
+
+    def _sound_in(self, part: Part, end: int) -> int | None:
+        """Return where a sound entry begins within a damaged message, bytes; None without one."""
+        limit = min(end, part.end + self.descriptor.term_buffer_length // _TERMS_PER_MESSAGE)
+        for batch in self._sound_batches(part.position + FRAME_ALIGNMENT, limit):
+            for found in batch:
+                if found[0] >= part.end:
+                    return None
+                if self.sound(found[-1]) is not None:
+                    return found[0]
+        return None
 
     @staticmethod
     def _one(part: Part) -> Iterator[Part]:
@@ -140,7 +168,7 @@ class EntryScan:
     def _sound_batches(self, begin: int, end: int) -> Iterator[list[Found]]:
         """As `batches`, also past damage."""
         try:
-            yield from self.batches(begin, end)
+            yield from self.batches(begin, end, from_boundary=True)
             return
         except SegmentError as error:
             at = max(begin, error.position)

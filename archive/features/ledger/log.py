@@ -278,6 +278,9 @@ class Log:
                 f" {end}: its last entries were not written whole",
             )
             yield from self._worker.change(lambda store: store.lose(ledger, first_torn_position))
+            # Else a later start would find it after what is written next.
+            recording = self.recording(metadata)
+            yield from self._worker.call(lambda: recording.erase(first_torn_position))
             yield from self._recordings.changes.await_disk()
             self._catalog.set_stop_position(recording_id, first_torn_position)
             yield from self._force_files(recording_id)

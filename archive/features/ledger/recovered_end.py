@@ -1,11 +1,10 @@
 """The end of a ledger's recording after a crash.
 
 Frames that do not fit their places, and one that may not be written whole, end a plain recording.
-Of a ledger more is known. As long as the machine runs, all is there that was written: later frames
-show that what precedes them is damaged, and not torn. After a power cut that holds up to where the
-recording was forced to storage, which is noted about once in a second: what was there belongs to
-the recording, also if it is lost now. Without such a note nothing is taken for torn. Whether a last
-entry is whole shows its digest, when it is used.
+Of a ledger more is known. As long as the machine runs, all is there that was written. After a power
+cut all is that was forced to storage, which is noted about once in a second; it belongs to the
+recording also if it is lost now. Which entries are whole show their digests, when the log is used:
+what comes after the last sound one may be torn, what is before it is damaged.
 """
 
 from __future__ import annotations
@@ -62,39 +61,39 @@ def recovered_end(
         return end
     known = _known(archive_dir, recording.recording_id)
     position = max(end.position, known.forced)
-    if known.is_all_there:
-        position = max(position, _written_end(recording, end))
-    length = recording.segment_file_length
-    segment = end.segment
-    if segment is None or position > segment.base_position + length:
-        if position == end.position:
-            return end
-        base = segment_base(recording, position)
-        path = archive_dir / segment_file_name(recording.recording_id, base)
-        segment = SegmentFile(path, base)
-    base = segment.base_position
-    gaps = _gaps(archive_dir, recording, end.position, base + length)
-    # Whole frames end at the first gap, others at the last one, which may reach to the limit.
-    first = gaps[0][0] if gaps else base + length
-    last = gaps[-1][0] if gaps and gaps[-1][1] == base + length else base + length
-    if known.is_checked or first <= position:
-        position = max(position, first)
-    if known.is_all_there:
-        position = max(position, last)
-    if position == end.position:
-        return end
-    data_end = position - base
-    if segment.path.exists():
-        data_end = max(data_end, find_data_end(segment.path, data_end))
+    if known.is_all_there or known.is_checked:
+        written = _written_end(recording, end)
+        limit = segment_base(recording, max(position, written)) + recording.segment_file_length
+        gaps = _gaps(archive_dir, recording, end.position, limit)
+        # Where whole frames end: what is not whole before others is damaged.
+        reaches = bool(gaps) and gaps[-1][1] == limit
+        position = max(position, gaps[-1][0] if reaches else limit)
+        if known.is_all_there:
+            position = max(position, written)
+        damaged = tuple(gap[0] for gap in gaps if gap[0] < position)
+        end = replace(end, damaged_positions=(*end.damaged_positions, *damaged))
+    return end if position == end.position else _ending_at(archive_dir, recording, end, position)
+
+
+def _ending_at(
+    archive_dir: Path, recording: RecordingDescriptor, end: RecordingEnd, position: int
+) -> RecordingEnd:
+    """Return an end at a later position, bytes (StorageError)."""
+    base, length = segment_base(recording, position), recording.segment_file_length
+    if end.segment is not None and position == end.segment.base_position + length:
+        base -= length
+    path = archive_dir / segment_file_name(recording.recording_id, base)
+    offset = data_end = position - base
+    if path.exists():
+        data_end = max(offset, find_data_end(path, offset))
     return replace(
         end,
         position=position,
-        segment=segment,
-        offset=position - base,
+        segment=SegmentFile(path, base),
+        offset=offset,
         data_end=data_end,
-        torn=end.torn if data_end > position - base else "",
+        torn=end.torn if data_end > offset else "",
         beyond=tuple(each for each in end.beyond if each.base_position > base),
-        damaged_positions=(*end.damaged_positions, *(gap[0] for gap in gaps if gap[0] < position)),
     )
 
 
