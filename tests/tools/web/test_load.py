@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from support.beside import working
+from support.builders import built_archive
+from support.builders.segment_builder import SegmentBuilder
 from support.daemon.archives import serve
 from support.daemon.command_line import CommandLine
 from support.daemon.command_line import aerotape as command
@@ -154,6 +156,19 @@ def test_memory_stays_small(large: tuple[CommandLine, int], tmp_path: Path) -> N
         assert set(statuses) <= {200, 503} and 200 in statuses
         assert longest[0] < 20  # 1 s, on a machine with time
         await_true(lambda: web.get(messages).status == 200)
+        assert peak_bytes(web.process.pid) < MAX_BYTES
+
+
+def test_refused_files_release_what_was_read(own: CommandLine, tmp_path: Path) -> None:
+    """Many clients at once, of whom each is refused a file, since the first message is too long."""
+    builder = SegmentBuilder(term_length=1 << 26, segment_length=1 << 26, mtu_length=65_504)
+    for _ in range(3):
+        builder.message(bytes(8_000_000))
+    built_archive.add_recording(tmp_path, builder)
+    path = "/api/v1/recordings/0/export?as=parquet"
+    with WebService(own, tmp_path) as web, ThreadPoolExecutor(42) as threads:
+        statuses = [each.status for each in threads.map(web.get, [path] * 42)]
+        assert set(statuses) <= {413, 503} and 413 in statuses
         assert peak_bytes(web.process.pid) < MAX_BYTES
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -91,10 +92,13 @@ def add_entities(
         key: str,
         from_seq_nr: Annotated[int | None, Query(alias="from", ge=1, le=MAX_INT64)] = None,
     ) -> Response:
-        problem, found = None, Journal(None, None, [])
+        problem, shown = None, _shown(topic, key, Journal(None, None, []))
         try:
             with building():
-                found = journals.read(topic, key, from_seq_nr, _EVENTS, MAX_ANSWER)
+                # Not the journal itself, whose payloads may be long.
+                shown = _shown(
+                    topic, key, journals.read(topic, key, from_seq_nr, _EVENTS, MAX_ANSWER)
+                )
         except AerotapeError as error:
             problem = error
         return page(
@@ -105,18 +109,26 @@ def add_entities(
             key=shortened(key),
             whole_key=key,
             problem=problem,
-            last=found.last,
-            snapshot=found.snapshot,
-            state=_payload(snapshot_event(found.snapshot)) if found.snapshot else "",
-            events=[_event(each) for each in found.events],
             from_seq_nr="" if from_seq_nr is None else from_seq_nr,
-            views=_views(topic, key, found),
+            **shown,
         )
 
 
 def _journal(topic: str, key: str) -> str:
     # Not a part of the path: browsers shorten `..` there.
     return f"/entities/{topic}/journal?{urlencode({'key': key})}"
+
+
+def _shown(topic: str, key: str, found: Journal) -> dict[str, Any]:
+    """Return what a page has of a journal."""
+    snapshot = found.snapshot
+    return {
+        "last": found.last,
+        "snapshot": None if snapshot is None else replace(snapshot, payload=None),
+        "state": "" if snapshot is None else _payload(snapshot_event(snapshot)),
+        "events": [_event(each) for each in found.events],
+        "views": _views(topic, key, found),
+    }
 
 
 def _event(record: EventRecord) -> dict[str, Any]:

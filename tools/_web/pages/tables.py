@@ -11,7 +11,6 @@ from fastapi import APIRouter, Request, Response
 from aerotape.channel_uri import ChannelUri, ChannelUriError, alias_of
 from aerotape.client.ledger.requests import LedgerInfo
 from aerotape.clients import ArchiveClient
-from aerotape.codecs.entry import Entry
 from aerotape.counter_keys import CounterType
 from aerotape.errors import AerotapeError
 from aerotape.formatting import utf8_text
@@ -113,7 +112,7 @@ def add_tables(
     @routes.get("/ledgers/{scope}/{ledger}")
     def ledger(request: Request, scope: str, ledger: str, entry: str = "") -> Response:
         problem, facts = None, []
-        entries: list[Entry] = []
+        entries: list[tuple[int, int, str]] = []
         try:
             id = QualifiedId(unsigned("scope", scope), unsigned("ledger", ledger))
             first = unsigned("entry", entry) if entry else None
@@ -128,10 +127,7 @@ def add_tables(
             title=f"Ledger {ledger[:20]}",
             facts=[(name, title_of(name), value) for name, value in facts if name != "members"],
             members=next((value for name, value in facts if name == "members"), []),
-            entries=[
-                (each.entry_id, len(each.payload), shortened(utf8_text(each.payload, MAX_TEXT + 1)))
-                for each in entries
-            ],
+            entries=entries,
             path=f"/ledgers/{scope}/{ledger}",
             entry=entry,
             problem=problem,
@@ -356,15 +352,18 @@ def _mirrors(info: LedgerInfo) -> str:
 
 def _entries(
     client: ArchiveClient, ledger: QualifiedId, first: int | None
-) -> tuple[LedgerInfo, list[Entry]]:
-    """Return a ledger, and entries from one on; None: the newest."""
+) -> tuple[LedgerInfo, list[tuple[int, int, str]]]:
+    """Return a ledger, and the id, length and begin of entries from one on; None: the newest."""
     info = client.ledger_info(ledger)
     last = info.last_add_confirmed
     if first is None:
         first = max(0, (-1 if last is None else last) + 1 - _ENTRIES)
     with client.open_ledger_read_only(ledger) as reader:
         found = reader.read(first, None, max_entries=_ENTRIES, max_bytes=MAX_ANSWER)
-        return info, list(found)
+        return info, [
+            (each.entry_id, len(each.payload), shortened(utf8_text(each.payload, MAX_TEXT + 1)))
+            for each in found
+        ]
 
 
 def _plain(value: int | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -66,6 +67,10 @@ def building() -> Iterator[None]:
         )
     try:
         yield
+    except Exception as error:
+        # They hold what was read, and the error holds them until its response is sent.
+        traceback.clear_frames(error.__traceback__)
+        raise
     finally:
         _building.release()
 

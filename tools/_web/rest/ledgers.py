@@ -19,7 +19,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.qualified_id import QualifiedId
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._ledger._common import info_row
-from aerotape.tools._web.rest.answers import MAX_ANSWER, answer, building, row_text, too_large
+from aerotape.tools._web.rest.answers import MAX_ANSWER, answer, row_text, too_large
 from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools._web.rest.reading import Format, encoded
 from aerotape.tools._web.rest.recordings import MAX_INT64, MAX_ROWS, Limit
@@ -80,20 +80,15 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
         end_entry_id: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
         format: Format = "text",
     ) -> Response:
-        def entries(client: ArchiveClient) -> list[Entry]:
+        def entries(client: ArchiveClient) -> Response:
             with client.open_ledger_read_only(ledger) as reader:
-                return list(
-                    reader.read(
-                        start_entry_id, end_entry_id, max_entries=MAX_ROWS, max_bytes=MAX_ANSWER
-                    )
+                found = reader.read(
+                    start_entry_id, end_entry_id, max_entries=MAX_ROWS, max_bytes=MAX_ANSWER
                 )
+                return _answered(list(found), format)
 
-        found = session.run(entries)
-        if found and len(found[0].payload) > MAX_ANSWER:
-            raise too_large(len(found[0].payload))
-        rows = (f'"{each.entry_id}":{row_text(encoded(each.payload, format))}' for each in found)
-        with building():
-            return answer(rows, "{", "}")
+        # One at a time has entries in memory: they may be much longer than an answer.
+        return session.run(entries)
 
     @routes.delete("/delete/", include_in_schema=False)
     @routes.delete("/delete", summary="Delete a ledger with its recording")
@@ -107,6 +102,16 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
         return f"Deleted ledger: {ledger.ledger_id}"
 
     return routes
+
+
+def _answered(found: list[Entry], format: Format) -> Response:
+    """Return entries (HTTPException: the first one does not fit)."""
+    length = len(found[0].payload) if found else 0
+    if length > MAX_ANSWER:
+        found.clear()  # the error's traceback has this frame
+        raise too_large(length)
+    rows = (f'"{each.entry_id}":{row_text(encoded(each.payload, format))}' for each in found)
+    return answer(rows, "{", "}")
 
 
 def unsigned(name: str, text: str) -> int:

@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
@@ -214,7 +214,7 @@ class Reading:
         schema: str | None = None,
         *,
         max_payload: int = MAX_PAYLOAD,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Generator[dict[str, Any], None, None]:
         """Iterate over messages; at most 8 MiB are read, or one message.
 
         `recorded_time` is that of the last point of the time index at or before a message, null

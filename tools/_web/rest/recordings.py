@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -130,15 +131,16 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
             int, Query(ge=1, le=MAX_PAYLOAD, description="bytes of each that are shown")
         ] = MAX_PAYLOAD,
     ) -> Response:
-        rows = reading.messages(
-            reading.opened(recording_id),
-            selection,
-            limit or selection.last or selection.first or _DEFAULT_ROWS,
-            format,
-            schema,
-            max_payload=max_payload,
-        )
-        with building():
+        with building(), closing(
+            reading.messages(
+                reading.opened(recording_id),
+                selection,
+                limit or selection.last or selection.first or _DEFAULT_ROWS,
+                format,
+                schema,
+                max_payload=max_payload,
+            )
+        ) as rows:
             return answer(map(row_text, _up_to_damage(rows)))
 
     @routes.get("/{recording_id}/search", summary="Messages that have a text, a part at a time")
@@ -181,7 +183,7 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
     ) -> Response:
         found = reading.opened(recording_id)
         rows = reading.messages(found, selection, limit, format, schema)
-        with building():
+        with building(), closing(rows):
             return exported(reading, found, _up_to_damage(rows), kind, schema)
 
     @routes.post("", summary="Record each stream of a channel and stream id, now or later")
