@@ -79,6 +79,11 @@ def read_marks(archive_dir: str | os.PathLike[str]) -> dict[int, list[SuspectNot
     return marks
 
 
+def read_notes(archive_dir: Path, recording_id: int) -> list[SuspectNote]:
+    """Return the notes on a recording, as `read_marks` does; none if it is not marked."""
+    return _read(archive_dir / mark_file_name(recording_id))
+
+
 def is_suspect(notes: Iterable[SuspectNote]) -> bool:
     """Whether a recording with these notes is suspect: not all of them were accepted."""
     return not all(note.is_accepted for note in notes)

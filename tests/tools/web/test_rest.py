@@ -95,7 +95,7 @@ def test_recordings(cli: CommandLine, web: WebService, client: package.ArchiveCl
     assert is_problem(web.get(f"{path}/messages?from_time=x"), 400, "ConfigurationError", "x")
     [segment] = web.get(f"{path}/segments").json
     assert segment["name"] == f"{recording_id}-0.rec"
-    nothing: dict[str, Any] = {"notes": [], "verified_ms": None, "found": []}
+    nothing: dict[str, Any] = {"notes": [], "notes_total": 0, "verified_ms": None, "found": []}
     assert web.get(f"{path}/damage").json == nothing
     rates = web.get(f"{path}/rates?bins=4").json
     if cli.archive.kind == "aerotape":
@@ -223,7 +223,7 @@ def test_the_last_verification(tmp_path: Path, own: CommandLine) -> None:
         verified_ms = printed.stat().st_mtime_ns // 1_000_000
         assert found["timestamp_ms"] == damage["verified_ms"] == verified_ms
         sound = web.get(f"{API}/recordings/0/damage").json
-        assert sound == {"notes": [], "verified_ms": verified_ms, "found": []}
+        assert sound == {"notes": [], "notes_total": 0, "verified_ms": verified_ms, "found": []}
         assert html.escape(found["detail"]) in web.get("/recordings/1").text
         assert "found by the verification" not in web.get("/recordings/0").text
         assert 'id="verified"' in web.get("/recordings/0").text

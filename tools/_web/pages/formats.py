@@ -12,6 +12,7 @@ from aerotape.tools._web.rest.reading import fields_text as as_json
 
 MAX_TEXT: Final = 4_096
 """The most characters or bytes of one text in a table."""
+_MAX_BRIEF: Final = 1_000
 _GROUP: Final = 3
 _SECOND: Final = len("2026-03-01T09:30:00")
 
@@ -44,6 +45,12 @@ def grouped(value: Any) -> Any:
 def shortened(text: str) -> str:
     """Return a text that fits into a table."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+
+
+def brief(text: str | None) -> str:
+    """Return a text that fits into a list of many."""
+    given = text or ""
+    return given if len(given) <= _MAX_BRIEF else f"{given[:_MAX_BRIEF]}…"
 
 
 def message_text(message: dict[str, Any]) -> str:

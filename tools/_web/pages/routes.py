@@ -36,10 +36,12 @@ from aerotape.tools._web.observed import ObservedArchive, Snapshot
 from aerotape.tools._web.pages.entities import add_entities
 from aerotape.tools._web.pages.formats import (
     MAX_TEXT,
+    brief,
     grouped,
     message_text,
     safe,
     second_of,
+    shortened,
     time_of,
 )
 from aerotape.tools._web.pages.tables import PAGE_ROWS, add_tables
@@ -63,6 +65,7 @@ from aerotape.tools._web.topics import Topics
 _FOLDER: Final = Path(__file__).parent
 _MESSAGES: Final = 50
 _SEGMENTS: Final = 200
+_NOTES: Final = 100
 _LIVE_INTERVAL_S: Final = 1.0
 _MAX_LIVE: Final = 200
 _STREAM_THREADS: Final = 4
@@ -104,6 +107,7 @@ class Pages:
         environment.finalize = safe
         environment.filters |= {"size": bytes_text, "time": time_of, "grouped": grouped}
         environment.filters |= {"printable": printable, "second": second_of}
+        environment.filters |= {"brief": brief, "shortened": shortened}
 
     def page(
         self,
@@ -250,10 +254,11 @@ def router(
         if schema is None:  # the form has "" for none
             schema = next(iter(reading.schemas)) if len(reading.schemas) == 1 else ""
         try:
-            row = reading.recording(recording_id)
-            found = reading.opened(recording_id)
-            segments = list(islice(reading.segments(found), _SEGMENTS + 1))
-            damage = reading.damage(recording_id)
+            with building():
+                row = reading.recording(recording_id)
+                found = reading.opened(recording_id)
+                segments = list(islice(reading.segments(found), _SEGMENTS + 1))
+                damage = reading.damage(recording_id)
         except AerotapeError as error:
             return pages.problem(request, status_of(error), str(error))
         follows = row["live"] and position is None and before is None
@@ -299,6 +304,7 @@ def router(
             has_more_segments=len(segments) > _SEGMENTS,
             damage=damage,
             suspect=is_suspect(damage.notes),
+            max_notes=_NOTES,
             command=_command(observed.directory, "accept-damage", recording_id),
             messages=messages,
             messages_problem=messages_problem,
@@ -422,8 +428,8 @@ def _live(snapshot: Snapshot) -> dict[str, Any]:
         "recordings": [
             {
                 "recording_id": each.recording_id,
-                "channel": each.original_channel,
-                "alias": alias_of(each.original_channel),
+                "channel": brief(each.original_channel),
+                "alias": brief(alias_of(each.original_channel)),
                 "stream_id": each.stream_id,
                 "position": positions[each.recording_id],
             }

@@ -18,7 +18,7 @@ from aerotape.qualified_id import QualifiedId
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._ledger._common import info_row
 from aerotape.tools._web.observed import ObservedArchive, lag
-from aerotape.tools._web.pages.formats import MAX_TEXT, shortened, time_of
+from aerotape.tools._web.pages.formats import MAX_TEXT, brief, shortened, time_of
 from aerotape.tools._web.rest.answers import MAX_ANSWER
 from aerotape.tools._web.rest.ledgers import unsigned
 from aerotape.tools._web.rest.retention import Retention
@@ -158,7 +158,8 @@ def add_tables(
         problem, note, rows = None, "", []
         name, command, size, segments = "", "", 0, 0
         try:
-            name, found = retention.named()
+            found = retention.named()
+            name = found.name
             rows = [
                 (
                     Link(each.recording_id, f"/recordings/{each.recording_id}"),
@@ -171,7 +172,14 @@ def add_tables(
             ]
             size = sum(each.size_bytes for each in found.removals)
             segments = sum(each.segments for each in found.removals)
-            note = "; ".join(map(str, found.retained))
+            notes = [str(each) for each in found.kept]
+            if found.kept_left:
+                notes.append(f"{found.kept_left} more recordings stay, too")
+            if found.left:
+                notes.append(
+                    f"{found.left} more recordings would be deleted: they are shown once these are"
+                )
+            note = "; ".join(notes)
             words = ["aerotape", "retain", str(observed.directory), str(retention.policy)]
             command = shlex.join(words) if retention.refusal(request) else ""
         except AerotapeError as error:
@@ -201,7 +209,7 @@ def add_tables(
         snapshot = observed.snapshot()
         used = {id for each in snapshot.sessions for id in (*each.replays, *each.published)}
         names = {
-            each.recording_id: alias_of(each.original_channel)
+            each.recording_id: brief(alias_of(each.original_channel))
             for each in snapshot.recordings
             if each.recording_id in used
         }

@@ -57,14 +57,15 @@ def router(session: ControlSession, changes: Changes) -> APIRouter:
         print_metadata: bool = False,
         after: Annotated[str | None, Query(description="last ledger id of a page")] = None,
         limit: Limit = MAX_ROWS,
-    ) -> dict[str, Any]:
+    ) -> Response:
         scope_id = unsigned("ledger_scope_id", ledger_scope_id)
         begin = 0 if after is None else unsigned("after", after) + 1
         found = session.run(lambda client: list(client.list_ledgers(scope_id, begin, limit)))
-        return {
-            str(info.id.ledger_id): as_row(info_row(info)) if print_metadata else None
+        rows = (
+            f'"{info.id.ledger_id}":{row_text(as_row(info_row(info)) if print_metadata else None)}'
             for info in found
-        }
+        )
+        return answer(rows, "{", "}")
 
     @routes.get("/metadata/", include_in_schema=False)
     @routes.get("/metadata", summary="What is known of a ledger")

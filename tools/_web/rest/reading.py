@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
-from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.recovery.suspect_marks import SuspectNote, read_notes
 from aerotape.catalog.time_index.file import DamagedTimeIndexError
 from aerotape.catalog.time_index.lookup import RecordedTimes, StoredPoints
 from aerotape.catalog.time_index.points import TimePoint
@@ -43,6 +43,7 @@ _BATCH_ROWS: Final = 1_000
 _MIN_BIN_NS: Final = 1_000_000_000
 _MAX_SCANNED: Final = 64 << 20
 _MAX_FOUND: Final = 1 << 20
+_MAX_DETAIL: Final = 1_000
 _SEARCH_S: Final = 1.0
 _NS_PER_US: Final = 1_000
 _DIGITS_OF_US: Final = 6
@@ -111,6 +112,16 @@ class Damage:
     found: list[SuspectNote]
 
 
+def brief(notes: list[SuspectNote]) -> list[SuspectNote]:
+    """Return notes whose texts have at most 1,000 characters."""
+    return [
+        dataclasses.replace(note, detail=f"{str(note.detail)[:_MAX_DETAIL]}…")
+        if len(str(note.detail)) > _MAX_DETAIL
+        else note
+        for note in notes
+    ]
+
+
 class Reading:
     """Reads recordings from the files of an archive."""
 
@@ -145,18 +156,18 @@ class Reading:
         """Return what is known of the damage of a recording.
 
         Raises:
-            StorageError: the directory cannot be read.
-            UnknownRecordingError: neither has it, and there is no such recording.
+            UnknownRecordingError: there is nothing, and no such recording.
         """
         snapshot = self._observed.snapshot()
         verification = snapshot.verification
-        marked = directory_at(self._observed.directory).suspect_notes().get(recording_id, [])
+        marked = read_notes(self._observed.directory, recording_id)
         if verification is not None and recording_id not in verification.checked:
             verification = None
         found = verification.failed.get(recording_id, []) if verification else []
         if not marked and not found:
             self._descriptor(snapshot, recording_id)
-        return Damage(marked, None if verification is None else verification.timestamp_ms, found)
+        verified_ms = None if verification is None else verification.timestamp_ms
+        return Damage(brief(marked), verified_ms, brief(found))
 
     def segments(self, found: Recording, position: int | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over segment files from a position on (CatalogError, StorageError)."""

@@ -24,6 +24,7 @@ from aerotape.tools._web.rest.reading import (
     Reading,
     Removal,
     Sort,
+    brief,
     listed,
 )
 from aerotape.tools._web.rest.selecting import (
@@ -81,8 +82,10 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
 
     @routes.get("/{recording_id}/damage", summary="Why it is suspect; what verification found")
     def damage(recording_id: int) -> Response:
-        found = reading.damage(recording_id)
+        with building():
+            found = reading.damage(recording_id)
         about = {
+            "notes_total": len(found.notes),
             "verified_ms": found.verified_ms,
             "found": [dataclasses.asdict(note) for note in found.found],
         }
@@ -90,12 +93,11 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         return answer(rows, '{"notes":[', f"],{row_text(about)[1:]}")
 
     @routes.post("/{recording_id}/accept-damage", summary="Accept its damage: end the mark")
-    def accept_damage(recording_id: int, request: Request) -> dict[str, Any]:
-        accepted = changes.accept_damage(request, recording_id)
-        return {
-            "recording_id": recording_id,
-            "accepted": [dataclasses.asdict(note) for note in accepted],
-        }
+    def accept_damage(recording_id: int, request: Request) -> Response:
+        accepted = brief(changes.accept_damage(request, recording_id))
+        rows = (row_text(dataclasses.asdict(note)) for note in accepted)
+        about = {"recording_id": recording_id, "accepted_total": len(accepted)}
+        return answer(rows, f'{row_text(about)[:-1]},"accepted":[', "]}")
 
     @routes.get("/{recording_id}/rates", summary="Bytes a second over time, of its time index")
     def rates(

@@ -13,24 +13,47 @@ from typing import Any, Final
 
 from fastapi import APIRouter, HTTPException, Request
 
-from aerotape.archive.retention.plan import RetentionPlan
+from aerotape.archive.retention.plan import Removal, Retained, RetentionPlan
 from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.retention.survey import Usage
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import ArchiveError, ConfigurationError
+from aerotape.errors import ArchiveError, ConfigurationError, StorageError
 from aerotape.tools._cli.output import as_row
+from aerotape.tools._web.latest import Latest
 from aerotape.tools._web.observed import ObservedArchive
 from aerotape.tools._web.rest.answers import row_text
 from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools.retain import plan_now, removal_row, remove, still_planned
 
 _MAX_PLANS: Final = 16
+MAX_PLANNED: Final = 1_000
+"""The most removals of a plan that is shown and carried out."""
+_FRESH_S: Final = 0.5
 _MAX_S: Final = 10.0
 """After so long no further removal is begun, seconds."""
 _REQUESTS: Final = (
     codecs.PurgeRecordingRequest.TEMPLATE_ID,
     codecs.PurgeSegmentsRequest.TEMPLATE_ID,
 )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NamedPlan:
+    """The begin of a plan.
+
+    Attributes:
+        name: by which it can be carried out.
+        removals: what it deletes, by recording id; at most 1,000.
+        left: the number of removals that are not in it.
+        kept: the recordings that stay although a limit requires their deletion; at most 1,000.
+        kept_left: the number of those that are not in it.
+    """
+
+    name: str
+    removals: list[Removal]
+    left: int
+    kept: list[Retained]
+    kept_left: int
 
 
 class Retention:
@@ -49,8 +72,10 @@ class Retention:
         self.policy = policy
         self._plans: OrderedDict[str, RetentionPlan] = OrderedDict()
         self._lock = Lock()
+        # Making a plan reads all descriptors and the times of all segment files.
+        self._latest = Latest(self._named, _FRESH_S, 0, "retention-plan")
 
-    def plan(self) -> RetentionPlan:
+    def _plan(self) -> RetentionPlan:
         """Return the plan for now (ConfigurationError, CatalogError, StorageError)."""
         if self.policy is None:
             raise ConfigurationError(
@@ -64,9 +89,26 @@ class Retention:
         usage = Usage(snapshot.positions(), replayed)
         return plan_now(self._observed.directory, read_policy(self.policy), usage)
 
-    def named(self) -> tuple[str, RetentionPlan]:
-        """Return a plan with its name, by which it can be carried out; the last 16 are known."""
-        plan = self.plan()
+    def named(self) -> NamedPlan:
+        """Return the begin of the plan for now, at most half a second old; the last 16 are known.
+
+        Raises:
+            ConfigurationError: there is no policy, or it is not valid.
+            CatalogError: the catalog cannot be used.
+            StorageError: the files cannot be read, or not within 10 s.
+        """
+        try:
+            return self._latest.get(_MAX_S)
+        except TimeoutError:
+            raise StorageError(
+                f"planning what to delete takes longer than {_MAX_S:g} s", self._observed.directory
+            ) from None
+
+    def _named(self) -> NamedPlan:
+        whole = self._plan()
+        plan = RetentionPlan(
+            whole.removals[:MAX_PLANNED], whole.retained[:MAX_PLANNED], whole.size_bytes
+        )
         rows = row_text([as_row(removal_row(each)) for each in plan.removals])
         name = hashlib.blake2b(rows.encode(), digest_size=16).hexdigest()
         with self._lock:
@@ -74,7 +116,13 @@ class Retention:
             self._plans.move_to_end(name)
             while len(self._plans) > _MAX_PLANS:
                 self._plans.popitem(last=False)
-        return name, plan
+        return NamedPlan(
+            name,
+            plan.removals,
+            len(whole.removals) - len(plan.removals),
+            plan.retained,
+            len(whole.retained) - len(plan.retained),
+        )
 
     def refusal(self, request: Request) -> str:
         """Return why the deletions would be refused; "" if they would not."""
@@ -100,7 +148,7 @@ class Retention:
                 HTTPStatus.CONFLICT, "this plan is not known any more: read it again and confirm it"
             )
         self._observed.renew()
-        plan, changed = still_planned(shown, self.plan())
+        plan, changed = still_planned(shown, self._plan())
         deadline_s = time.monotonic() + _MAX_S
         done: list[dict[str, Any]] = []
         for removal in plan.removals:
@@ -113,6 +161,7 @@ class Retention:
             except ArchiveError as error:
                 problem = str(error)
             done.append({**as_row(removal_row(removal)), "problem": problem})
+        self._latest.renew()
         return {"removals": done, "changed": changed, "left": len(plan.removals) - len(done)}
 
 
@@ -122,11 +171,13 @@ def router(retention: Retention) -> APIRouter:
 
     @routes.get("", summary="What the policy of --retention would delete now, and what stays")
     def plan() -> dict[str, Any]:
-        name, found = retention.named()
+        found = retention.named()
         return {
-            "plan": name,
+            "plan": found.name,
             "removals": [as_row(removal_row(each)) for each in found.removals],
-            "kept": [dataclasses.asdict(each) for each in found.retained],
+            "left": found.left,
+            "kept": [dataclasses.asdict(each) for each in found.kept],
+            "kept_left": found.kept_left,
         }
 
     @routes.post("", summary="Delete what is in a plan, as far as it is still planned")
