@@ -69,6 +69,25 @@ def test_other_hosts_and_sites_are_refused(own: CommandLine) -> None:
         assert "default-src 'self'" in web.get("/healthz").headers["content-security-policy"]
 
 
+def test_targets_with_a_host(own: CommandLine) -> None:
+    """As proxies send them: their host counts, not that of the header."""
+    with WebService(own, own.archive.archive_dir, "--allowed-host", "tape.example") as web:
+        web.await_metrics()
+        for begin in ("http://localhost", "HTTP://tape.example:8080", "https://localhost"):
+            assert web.get(f"{begin}/metrics", Host="evil.example").status == 200
+            assert web.get(f"{begin}/api/v1/recordings?limit=1").status == 200
+        assert web.get("http://localhost", Host="evil.example").status == 200
+        assert web.get("http://localhost?none=1").status == 400
+        assert web.get("http://evil.example/metrics", Host="localhost").status == 421
+        assert web.get("http://evil.example/healthz").status == 200
+        for wrong in ("http:///metrics", "http://x@localhost/metrics"):
+            assert web.get(wrong).status == 400
+        assert web.get("ftp://localhost/metrics").status == 404
+        target = "http://tape.example/healthz"
+        assert web.get(target, "POST", Origin="http://tape.example").status == 405
+        assert web.get(target, "POST", Origin="http://localhost").status == 403
+
+
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
     """A users file with alice."""
