@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request
 from starlette.middleware import Middleware
 
 from aerotape import __version__
@@ -109,8 +109,7 @@ def create_app(
     app = FastAPI(
         title="aerotape",
         version=__version__,
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,
         dependencies=[Depends(check_parameters)],
         middleware=middleware,
         lifespan=lifespan,
@@ -131,6 +130,11 @@ def create_app(
     app.include_router(
         routes.router(pages, observed, reading, session, changes, retention, topics, journals)
     )
-    app.mount("/static", routes.static_files())
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def document(request: Request) -> dict[str, Any]:
+        prefix = request.scope["root_path"]
+        return {**app.openapi(), **({"servers": [{"url": prefix}]} if prefix else {})}
+
     problems.add_handlers(app, pages.problem)
     return app

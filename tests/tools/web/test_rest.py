@@ -397,3 +397,11 @@ def test_openapi(web: WebService) -> None:
     found: Any = web.get("/openapi.json").json
     assert {"/api/v1/recordings", "/api/v1/ledger/read", "/metrics"} <= set(found["paths"])
     assert web.get("/docs").status == 404
+
+
+def test_unknown_parameters(web: WebService) -> None:
+    """They are refused everywhere, so that a slip selects nothing else than what was meant."""
+    for path in ("/healthz", "/openapi.json", "/static/aerotape.js", "/", f"{API}/recordings"):
+        assert web.get(path).status == 200
+        assert is_problem(web.get(f"{path}?none=1"), 400, "Bad Request", "unknown parameter 'none'")
+    assert web.get("/static/none.js").status == web.get("/static/..%2froutes.py").status == 404

@@ -19,7 +19,6 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import StrictUndefined
 from starlette.responses import StreamingResponse
-from starlette.types import ASGIApp
 
 from aerotape import __version__
 from aerotape.catalog.recovery.suspect_marks import is_suspect
@@ -84,11 +83,6 @@ _PARTS: Final = {
     "/api": "REST",
 }
 """The parts of the console, by path."""
-
-
-def static_files() -> ASGIApp:
-    """Return the application for `/static`."""
-    return StaticFiles(directory=_FOLDER / "static")
 
 
 class Pages:
@@ -157,6 +151,7 @@ def router(
     """Return the routes."""
     routes = APIRouter(include_in_schema=False)
     page = pages.page
+    files = StaticFiles(directory=_FOLDER / "static")
     # Streams that wait for the storage keep no thread from other requests.
     streams = ThreadPoolExecutor(_STREAM_THREADS, "streams")
 
@@ -179,6 +174,10 @@ def router(
     @routes.get("/api")
     def api(request: Request) -> Response:
         return page(request, "api.html", "/api", operations=_operations(request.app.openapi()))
+
+    @routes.get("/static/{name}")
+    async def static(request: Request, name: str) -> Response:
+        return await files.get_response(name, request.scope)
 
     @routes.get("/live")
     async def live(request: Request) -> Response:
