@@ -24,6 +24,7 @@ from aerotape.distinct_error_log import ErrorObservation
 from aerotape.errors import AerotapeError, StorageError
 from aerotape.protocol import NULL_VALUE
 from aerotape.replay.offline.directory import ArchiveDirectory, open_directory
+from aerotape.tools._web.error_text import error_text
 from aerotape.tools._web.latest import Latest
 from aerotape.tools._web.sessions import PUBLISHER_POSITION, STREAM, Session, SessionLog
 from aerotape.tools._web.verification import Verification, read_verification
@@ -196,9 +197,9 @@ class ObservedArchive:
             try:
                 return read()
             except AerotapeError as error:
-                problems.append(str(error))
+                problems.append(error_text(error, self.directory))
             except OSError as error:
-                problems.append(f"{self.directory}: {error.strerror}")
+                problems.append(f"{self.directory.name}: {error.strerror}")
             return None
 
         path = self._verification

@@ -22,6 +22,7 @@ from aerotape.codecs.entity.payload import events_of
 from aerotape.entity.topic import check_topic, existing_recordings_of, recordings_of, topics_of
 from aerotape.errors import CodecError, ConfigurationError, EntityError, SegmentError
 from aerotape.replay.offline.directory import Recording, directory_at
+from aerotape.tools._web.error_text import error_text
 from aerotape.tools._web.observed import ObservedArchive
 
 MAX_KEYS: Final = 1_000
@@ -101,7 +102,7 @@ class Topics:
             try:
                 found = recordings_of(topic, snapshot.recordings)
             except EntityError as error:
-                row["problem"] = str(error)
+                row["problem"] = error_text(error, self._observed.directory)
             else:
                 partition = next(iter(found))
                 row |= {"type": partition.type, "partitions": partition.count}
@@ -163,7 +164,8 @@ class Topics:
                 try:
                     row = _row(logs[index], record, tag)
                 except (SegmentError, CodecError) as error:
-                    problems.append(f"partition {index}, position {position}: {error}")
+                    text = error_text(error, self._observed.directory)
+                    problems.append(f"partition {index}, position {position}: {text}")
                     row = None
                 if row is not None:
                     length += len(json.dumps(row, ensure_ascii=False))
@@ -219,7 +221,7 @@ def _newest(
             ]
             yield from reversed(found)
         except (SegmentError, CodecError) as error:
-            problems.append(f"partition {partition}: {error}")
+            problems.append(f"partition {partition}: {error_text(error, log.archive_dir)}")
             break
         end = begin
         places[partition] = min(places[partition], begin)

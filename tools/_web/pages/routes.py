@@ -29,6 +29,7 @@ from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
 from aerotape.replay.offline import option_text
 from aerotape.replay.offline.selection import Selection
+from aerotape.tools._web.error_text import error_text
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.journals import Journals
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
@@ -94,7 +95,7 @@ class Pages:
         Args:
             observed: the archive.
         """
-        self._directory = str(observed.directory)
+        self._observed = observed
         self._templates = Jinja2Templates(_FOLDER / "templates")
         environment = self._templates.env
         environment.undefined = StrictUndefined
@@ -120,8 +121,9 @@ class Pages:
             problem: why it does not have what was asked for, which gives its status; None: it has.
             context: of the template.
         """
-        context |= {"active": active, "parts": _PARTS, "directory": self._directory}
-        context |= {"root": request.scope["root_path"], "problem": str(problem or "")}
+        context |= {"active": active, "parts": _PARTS, "directory": str(self._observed.directory)}
+        text = error_text(problem, self._observed.directory) if problem else ""
+        context |= {"root": request.scope["root_path"], "problem": text}
         status = HTTPStatus.OK if problem is None else status_of(problem)
         if status is HTTPStatus.CONFLICT:  # the archive's answer, such as that it has no ledgers
             status = HTTPStatus.OK
@@ -191,7 +193,8 @@ def router(
                     )
                     yield f"data: {json.dumps(_live(snapshot))}\n\n"
                 except AerotapeError as error:
-                    yield f"event: problem\ndata: {json.dumps(str(error))}\n\n"
+                    text = error_text(error, observed.directory)
+                    yield f"event: problem\ndata: {json.dumps(text)}\n\n"
                 await asyncio.sleep(_LIVE_INTERVAL_S)
 
         return StreamingResponse(events(), media_type="text/event-stream")
@@ -259,7 +262,7 @@ def router(
                 segments = list(islice(reading.segments(found), _SEGMENTS + 1))
                 damage = reading.damage(recording_id)
         except AerotapeError as error:
-            return pages.problem(request, status_of(error), str(error))
+            return pages.problem(request, status_of(error), error_text(error, observed.directory))
         follows = row["live"] and position is None and before is None
         follows = follows and not from_time and not text
         messages, search, messages_problem = [], None, ""
@@ -293,7 +296,7 @@ def router(
                     ):
                         messages.append(_shown(each))
         except AerotapeError as error:
-            messages_problem = str(error)
+            messages_problem = error_text(error, observed.directory)
         return page(
             request,
             "recording.html",

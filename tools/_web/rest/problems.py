@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
@@ -27,6 +28,7 @@ from aerotape.errors import (
     UnknownRecordingError,
     UnknownTopicError,
 )
+from aerotape.tools._web.error_text import error_text
 from aerotape.tools._web.paths import route_path
 from aerotape.tools._web.session import SessionBusyError
 
@@ -54,12 +56,15 @@ def problem(status: HTTPStatus, title: str, detail: str) -> JSONResponse:
     return JSONResponse(content, status, media_type=MEDIA_TYPE)
 
 
-def add_handlers(app: FastAPI, page: Callable[[Request, HTTPStatus, str], Response]) -> None:
+def add_handlers(
+    app: FastAPI, page: Callable[[Request, HTTPStatus, str], Response], directory: Path
+) -> None:
     """Answer our errors, invalid parameters and unknown paths.
 
     Args:
         app: the application.
         page: returns a page that says what is wrong, for people; programs get a problem.
+        directory: of the archive.
     """
 
     def answered(request: Request, status: HTTPStatus, title: str, detail: str) -> Response:
@@ -70,7 +75,8 @@ def add_handlers(app: FastAPI, page: Callable[[Request, HTTPStatus, str], Respon
 
     @app.exception_handler(AerotapeError)
     def of_error(request: Request, error: AerotapeError) -> Response:
-        return answered(request, status_of(error), type(error).__name__, str(error))
+        text = error_text(error, directory)
+        return answered(request, status_of(error), type(error).__name__, text)
 
     @app.exception_handler(RequestValidationError)
     def of_parameters(request: Request, error: RequestValidationError) -> Response:
