@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from support import browser as browsers
@@ -83,6 +85,25 @@ def test_live_figures(
     await_true(lambda: text(page, row) == "None")
     assert page.execute_script(none) == "block"
     assert complaints(page) == []
+
+
+def test_live_figures_of_a_busy_service(own: CommandLine, page: Any) -> None:
+    """The page says that others have all event streams, and has one once there is room."""
+    with WebService(own, own.archive.archive_dir) as web:
+        url = urlsplit(web.url)
+        with ExitStack() as others:
+            streams = []
+            for _ in range(100):
+                made = others.enter_context(closing(http.client.HTTPConnection(url.netloc)))
+                made.request("GET", "/live")
+                streams.append(others.enter_context(made.getresponse()))
+            assert all(each.status == 200 for each in streams)
+            page.get(web.url)
+            await_true(lambda: "the service is busy" in text(page, "#stale"))
+            time.sleep(1)
+            assert "the service is busy, 100 event streams are open" in text(page, "#stale")
+        hidden = "return document.getElementById('stale').hidden"
+        await_true(lambda: page.execute_script(hidden))
 
 
 def test_live_figures_behind_a_proxy(own: CommandLine, page: Any) -> None:

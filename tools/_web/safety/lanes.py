@@ -7,13 +7,18 @@ has no limit: it reads nothing, and is for everybody.
 from __future__ import annotations
 
 import asyncio
+import json
 from http import HTTPStatus
 from typing import Final
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from aerotape.tools._web.paths import HEALTH, LIVE, MONITORING, route_path
 from aerotape.tools._web.rest.problems import problem
+
+_STREAMS: Final = 100
+_RETRY_MS: Final = 5_000
 
 
 class Lane:
@@ -55,7 +60,10 @@ class Lane:
 
 
 class Lanes:
-    """Serves a few requests at a time; others wait a while, and get 503 after it."""
+    """Serves a few requests at a time; others wait a while, and get 503 after it.
+
+    Event streams do not wait: too many get an event that says so, and end.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         """Create it.
@@ -66,7 +74,7 @@ class Lanes:
         self._app = app
         # More than its threads: a client that does not read has a place until it is cut off.
         self._monitoring = Lane(64, 200, 1.0)
-        self._streams = Lane(100, 0, 1.0)
+        self._streams = Lane(_STREAMS, 0, 1.0)
         self._others = Lane(32, 200, 20.0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,8 +88,7 @@ class Lanes:
         lane = self._lane(path)
         reason = await lane.enter()
         if reason:
-            status: Final = HTTPStatus.SERVICE_UNAVAILABLE
-            response = problem(status, status.phrase, f"{reason}: try again")
+            response = _busy_stream() if lane is self._streams else _busy(f"{reason}: try again")
             await response(scope, receive, send)
             return
         try:
@@ -93,3 +100,15 @@ class Lanes:
         if path in MONITORING:
             return self._monitoring
         return self._streams if path == LIVE else self._others
+
+
+def _busy(text: str) -> Response:
+    status: Final = HTTPStatus.SERVICE_UNAVAILABLE
+    return problem(status, status.phrase, text)
+
+
+def _busy_stream() -> Response:
+    """Return a stream that ends; browsers do not connect again after another status than 200."""
+    text = f"the service is busy, {_STREAMS} event streams are open"
+    content = f"retry: {_RETRY_MS}\nevent: problem\ndata: {json.dumps(text)}\n\n"
+    return Response(content, media_type="text/event-stream")

@@ -40,3 +40,32 @@ def test_health_has_no_limit() -> None:
 
     asyncio.run(run())
     assert len(found) == 4 * 30 + 300
+
+
+def test_too_many_event_streams() -> None:
+    """A further one has an event that says so, after which a browser connects again."""
+    sent: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        raise NotImplementedError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def run() -> None:
+        lanes = Lanes(app)
+        scope = {"type": "http", "path": "/live", "root_path": "", "headers": []}
+        held = [asyncio.ensure_future(lanes(scope, receive, send)) for _ in range(100)]
+        await asyncio.sleep(0)
+        await lanes(scope, receive, send)
+        for each in held:
+            each.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+
+    asyncio.run(run())
+    start, body = sent
+    assert start["status"] == 200
+    assert body["body"].startswith(b'retry: 5000\nevent: problem\ndata: "the service is busy')

@@ -72,6 +72,7 @@ function showLive(table) {
   let last = null;
   const stale = document.getElementById("stale");
   let events = null;
+  let problem = "";
 
   // A browser has six connections to a server for all its tabs: one that is not seen has none.
   function connect() {
@@ -79,9 +80,13 @@ function showLive(table) {
     events = document.hidden ? null : new EventSource(`${ROOT}/live`);
     if (events !== null) {
       events.onmessage = show;
-      events.addEventListener("problem", (event) => say(`${JSON.parse(event.data)}; trying again`));
+      events.addEventListener("problem", (event) => {
+        problem = JSON.parse(event.data);
+        say(`${problem}; trying again`);
+      });
       events.onerror = () => {  // after an end the browser connects again; after a refusal it does not
-        say("the service does not respond; trying again");
+        say(`${problem || "the service does not respond"}; trying again`);
+        problem = "";
         if (events.readyState === EventSource.CLOSED) {
           connectOnceItResponds(0);
         }
@@ -109,6 +114,7 @@ function showLive(table) {
   function show(event) {
     const state = JSON.parse(event.data);
     stale.hidden = true;
+    problem = "";
     const before = new Map(last ? last.recordings.map((each) => [each.recording_id, each]) : []);
     const seconds = last ? (state.time_ms - last.time_ms) / 1000 : 0;
     const rows = new Map([...body.rows].map((row) => [Number(row.dataset.id), row]));
