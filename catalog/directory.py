@@ -40,7 +40,7 @@ from aerotape.catalog.segment_files import (
     read_whole_file,
     segment_file_name,
 )
-from aerotape.catalog.time_index.file import time_index_path
+from aerotape.catalog.time_index.file import read_parts, time_index_path
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageErrors
 from aerotape.qualified_id import MAX_UNSIGNED, QualifiedId
@@ -236,6 +236,10 @@ class StoredRecording:
         """Read the file of its time index, None when there is none (StorageError)."""
         path = time_index_path(self.archive_dir, self.recording_id)
         return read_whole_file(path, "time index")
+
+    def time_index_parts(self) -> Iterator[bytes]:
+        """Read that file as `aerotape.catalog.time_index.file.read_parts` does (StorageError)."""
+        return read_parts(time_index_path(self.archive_dir, self.recording_id))
 
     @contextmanager
     def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:

@@ -112,6 +112,11 @@ class RemoteRecording(StoredRecording):
         """Fetch the file of its time index, None when there is none (StorageError)."""
         return self._read(time_index_name(self.recording_id))
 
+    def time_index_parts(self) -> Iterator[bytes]:
+        """Fetch that file as one part, none when there is none (StorageError)."""
+        if (data := self.read_time_index()) is not None:
+            yield data
+
     def _read(self, name: str) -> bytes | None:
         """Fetch a small file, None when there is none; if it was not listed, without a request."""
         try:

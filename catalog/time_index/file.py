@@ -48,16 +48,19 @@ recorded a change of the clock. Losing the file loses no data.
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog import layout
 from aerotape.catalog.durability import write_atomically
-from aerotape.catalog.segment_files import read_whole_file
+from aerotape.catalog.segment_files import open_regular_file, read_whole_file
 from aerotape.catalog.time_index.points import POINT_LENGTH, TimePoint, TimePoints
 from aerotape.errors import StorageError, StorageErrors
 
@@ -70,6 +73,8 @@ HEADER_LENGTH: Final = 64
 
 _HEADER: Final = struct.Struct("<8sHHIqqqqiII")
 _CRC: Final = struct.Struct("<I")
+_PART: Final = 32 << 10
+_OFFSET: Final = re.compile(r"(?<=offset )[0-9]+")
 
 
 class DamagedTimeIndexError(StorageError):
@@ -159,6 +164,58 @@ def read_time_index(path: Path) -> TimeIndexFile | None:
     """
     data = read_whole_file(path, "time index")
     return None if data is None else parse_time_index(path, data)
+
+
+def read_parts(path: Path) -> Iterator[bytes]:
+    """Read a file a part at a time, nothing when there is none (StorageError).
+
+    The first part begins with the header, and all but the last end with a point.
+    """
+    with StorageErrors(f"cannot read time index {path}", path):
+        try:
+            file = open_regular_file(path)
+        except FileNotFoundError:
+            return
+        with file:
+            length = HEADER_LENGTH + _PART
+            while len(part := file.read(length)) == length:
+                yield part
+                length = _PART
+            yield part
+
+
+def parse_parts(path: Path, parts: Iterator[bytes]) -> tuple[Provenance, Iterator[TimePoints]]:
+    """Parse a file a part at a time; both raise StorageError as `parse_time_index` does.
+
+    Args:
+        path: the file.
+        parts: of it; at least one.
+    """
+    first = next(parts)
+    provenance = parse_provenance(path, first)
+    return provenance, _parts_of_points(path, chain([first[HEADER_LENGTH:]], parts))
+
+
+def _parts_of_points(path: Path, parts: Iterator[bytes]) -> Iterator[TimePoints]:
+    last = bad = b""  # the last point, and after it the first one that fails its checksum
+    begin = bad_begin = HEADER_LENGTH
+    for part in parts:
+        data = last + bad + part
+        points, damage = TimePoints.parse(data)
+        if damage:
+            before = (bad_begin if bad else begin) - len(last)
+            raise _damaged(path, _OFFSET.sub(partial(_later, before), damage))
+        yield points[len(last) // POINT_LENGTH :]
+        if not bad:
+            end = len(points) * POINT_LENGTH
+            bad_begin = begin - len(last) + end
+            last, bad = data[max(end - POINT_LENGTH, 0) : end], data[end : end + POINT_LENGTH]
+            bad = bad if len(bad) == POINT_LENGTH else b""
+        begin += len(part)
+
+
+def _later(before: int, offset: re.Match[str]) -> str:
+    return str(before + int(offset[0]))
 
 
 def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:

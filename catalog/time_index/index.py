@@ -21,22 +21,22 @@ was put back, a time may belong to two ranges of positions; `positions` spans bo
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Final, Literal
 
 from aerotape.catalog.segment_files import SegmentFile
-from aerotape.catalog.time_index.file import (
-    Provenance,
-    parse_time_index,
-    time_index_path,
-)
+from aerotape.catalog.time_index.deciding import Deciding
+from aerotape.catalog.time_index.file import Provenance, parse_parts, time_index_path
 from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
 from aerotape.errors import StorageError
 from aerotape.times import TimeRange
+from aerotape.units import MAX_LONG
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from aerotape.catalog.time_index.recording import IndexedRecording
 
 Source = Literal["recorded", "estimated", "none"]
@@ -105,10 +105,15 @@ class TimeIndex:
         self._latest, self._earliest = self.points.extremes()
 
     @classmethod
-    def of(cls, recording: IndexedRecording) -> TimeIndex:
+    def of(cls, recording: IndexedRecording, times: TimeRange | None = None) -> TimeIndex:
         """Read the index of a recording in an opened directory.
 
         A file of points that cannot be used is reported in `problem`, never raised.
+
+        Args:
+            recording: the recording.
+            times: the only ones of which `positions` will be asked: then the index has just the
+                points that decide these, and needs little memory however long the file is.
 
         Raises:
             CatalogError: the recording's descriptor is damaged.
@@ -119,7 +124,7 @@ class TimeIndex:
         start = recording.start_position
         end = max(recording.recorded_position, start)
         segments = recording.segment_files()
-        points, problem = read_points(recording, end, segments)
+        points, problem = read_points(recording, end, segments, times)
         written = last_writes(segments, descriptor.segment_file_length)
         covered = range(points[0].position, points[-1].position) if points else range(0)
         times_so_far, times_from_here = points.extremes()
@@ -214,7 +219,10 @@ class TimeIndex:
 
 
 def read_points(
-    recording: IndexedRecording, end: int, segments: Sequence[SegmentFile] | None = None
+    recording: IndexedRecording,
+    end: int,
+    segments: Sequence[SegmentFile] | None = None,
+    times: TimeRange | None = None,
 ) -> tuple[TimePoints, str]:
     """Return the valid points of a recording, and why others were ignored.
 
@@ -222,44 +230,67 @@ def read_points(
         recording: of an opened directory.
         end: points after this position are left out.
         segments: the recording's segment files; when None they are listed if they are needed.
+        times: return just the points that decide where these begin and end, as `Deciding` does.
     """
     path = time_index_path(recording.archive_dir, recording.recording_id)
+    provenance = Provenance.of(recording.entry)
     try:
-        data = recording.read_time_index()
-        if data is None:
+        if (opened := _opened(path, recording, times)) is None:
             return NO_POINTS, ""
-        found = parse_time_index(path, data)
+        found, parts = opened
+        if not found.is_same_recording(provenance):
+            return NO_POINTS, f"time index {path} is of another recording: it is ignored"
+        limit, ignored = MAX_LONG, 0
+        if found != provenance:
+            segments = recording.segment_files() if segments is None else segments
+            limit = _untouched(parts, recording.descriptor.segment_file_length, segments)
+            _, parts = _opened(path, recording, times) or (found, iter(()))
+        # Points after the end are void after a crash or a truncation.
+        chosen: Deciding | list[TimePoints] = [] if times is None else Deciding(times)
+        for part in parts:
+            held = bisect_right(part.positions, limit)
+            ignored += len(part) - held
+            chosen.append(part[: min(held, bisect_right(part.positions, end))])
     except StorageError as error:
         return NO_POINTS, str(error)
-    provenance = Provenance.of(recording.entry)
-    if not found.provenance.is_same_recording(provenance):
-        return NO_POINTS, f"time index {path} is of another recording: it is ignored"
-    points, problem = found.points, ""
-    if found.provenance != provenance:
-        segments = recording.segment_files() if segments is None else segments
-        points = _unchanged(points, recording.descriptor.segment_file_length, segments)
-        if len(points) < len(found.points):
-            problem = (
-                f"time index {path}: {len(found.points) - len(points)} of its points are ignored, "
-                "because another archive may have overwritten those positions"
-            )
-    # Points after the end are void after a crash or a truncation.
-    return points[: bisect_right(points.positions, end)], problem
+    problem = ""
+    if ignored:
+        problem = (
+            f"time index {path}: {ignored} of its points are ignored, "
+            "because another archive may have overwritten those positions"
+        )
+    if isinstance(chosen, Deciding):
+        return chosen.points(), problem
+    return chosen[0], problem
 
 
-def _unchanged(
-    points: TimePoints, segment_length: int, segments: Sequence[SegmentFile]
-) -> TimePoints:
-    """Return the points that hold although another archive has changed the recording.
+def _opened(
+    path: Path, recording: IndexedRecording, times: TimeRange | None
+) -> tuple[Provenance, Iterator[TimePoints]] | None:
+    """Read the file of a recording, with times in parts; None when there is none (StorageError)."""
+    parts = recording.time_index_parts()
+    if times is None:
+        whole = recording.read_time_index()
+        parts = iter(()) if whole is None else iter((whole,))
+    first = next(parts, None)
+    return None if first is None else parse_parts(path, chain([first], parts))
+
+
+def _untouched(
+    parts: Iterator[TimePoints], segment_length: int, segments: Sequence[SegmentFile]
+) -> int:
+    """Return up to where points hold although another archive has changed the recording.
 
     It may have cut the recording back and extended it, and then points after the cut describe data
     that no longer exists. A recording is only ever overwritten from some position on, so a segment
     file that was not written to after the last point proves all points up to its end.
     """
     written = last_writes(segments, segment_length)
-    last_ns = points[-1].time_ns if points else 0
-    untouched = max((end for time_ns, end in written if time_ns <= last_ns), default=-1)
-    return points[: bisect_right(points.positions, untouched)]
+    last_ns = 0
+    for part in parts:
+        if part:
+            last_ns = part[-1].time_ns
+    return max((end for time_ns, end in written if time_ns <= last_ns), default=-1)
 
 
 def last_writes(segments: Sequence[SegmentFile], segment_length: int) -> list[tuple[int, int]]:

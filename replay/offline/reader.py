@@ -22,6 +22,7 @@ from aerotape import _native
 from aerotape.catalog.directory import recording_key
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.segment.scan_range import ScanRange
+from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.errors import ConfigurationError, SegmentError, StorageError
 from aerotape.frame_header import HEADER_LENGTH
 from aerotape.message import Message
@@ -171,7 +172,7 @@ def bounded_range(
     begin = start if begin is None else min(max(begin, start), limit)
     end = limit if end is None else min(end, limit)
     if selection.times:
-        index = recording.time_index
+        index = TimeIndex.of(recording, selection.times)
         if index.problem:
             warnings.warn(index.problem, RuntimeWarning, stacklevel=stacklevel)
         earliest, latest = index.positions(selection.times)
