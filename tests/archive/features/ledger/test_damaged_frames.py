@@ -327,7 +327,9 @@ def test_tools_do_not_cut_a_ledger(
     assert main(["tool", str(archive_dir), "repair"]) == 3
     expected = {index: sent for index, sent in enumerate(SENT) if index != number}
     with running(driver, archive_dir) as client:
-        assert client.list_recording(0).stop_position == end
+        recorded = client.list_recording(0)
+        assert recorded is not None
+        assert recorded.stop_position == end
         assert client.ledger_info(ledger).last_add_confirmed == 999
         assert read_past_damage(client, ledger) == expected
         with client.open_ledger_writer(ledger, channel=CHANNEL) as again:

@@ -23,6 +23,7 @@ from support.ledger.storage_history import StorageHistory
 from aerotape.archive.features.ledger import recovered_end
 from aerotape.archive.features.ledger.entry_lookup import EntryMark, LedgerRecording
 from aerotape.archive.features.ledger.entry_scan import Part
+from aerotape.codecs.entry import DigestType
 
 HISTORIES = 60
 
@@ -30,7 +31,7 @@ HISTORIES = 60
 def run_history(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run one history of a few crashes; an AssertionError says what was lost."""
     draw = random.Random(seed)
-    digest_type = draw.choice(("CRC32C", "CRC32"))
+    digest_type: DigestType = draw.choice(("CRC32C", "CRC32"))
     history = StorageHistory(folder / str(seed), draw, digest_type, monkeypatch)
     for _ in range(draw.randint(1, 4)):
         for _ in range(draw.randint(1, 4)):
