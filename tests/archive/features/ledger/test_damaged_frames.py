@@ -276,9 +276,11 @@ def test_what_a_ledger_has_on_storage_is_noted_without_a_sync(
 
 
 @pytest.mark.parametrize("number", [500, 999])
-@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize(
+    ("is_killed", "is_lost"), [(False, False), (False, True), (True, False)]
+)
 def test_damage_with_metadata_that_cannot_be_read(
-    driver: _native.MediaDriver, tmp_path: Path, number: int, is_killed: bool
+    driver: _native.MediaDriver, tmp_path: Path, number: int, is_killed: bool, is_lost: bool
 ) -> None:
     """Nothing is cut while it is not known what was on storage."""
     with running(driver, tmp_path / "archive") as client:
@@ -292,7 +294,11 @@ def test_damage_with_metadata_that_cannot_be_read(
         shutil.copytree(tmp_path / "archive", tmp_path / "after")
     [recording] = open_directory(tmp_path / "archive").recordings()
     flip(tmp_path / "after", 0, list(recording.messages())[number].position + 1, 7)
-    (tmp_path / "after" / FILE_NAME).write_bytes(b"not a database" * 1_000)
+    metadata = tmp_path / "after" / FILE_NAME
+    if is_lost:
+        metadata.unlink()
+    else:
+        metadata.write_bytes(b"not a database" * 1_000)
     expected = {index: sent for index, sent in enumerate(SENT) if index != number}
     with running(driver, tmp_path / "after") as client:
         assert client.ledger_info(ledger).last_add_confirmed == 999
