@@ -14,7 +14,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -25,7 +24,7 @@ from aerotape.archive.conductor import Conductor
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
 from aerotape.archive.config.values import Idle
 from aerotape.archive.control.control_subscriptions import add_control_subscriptions
-from aerotape.archive.control.feature import recovered_end
+from aerotape.archive.control.feature import recovery_of
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.driver_directory import check_driver_directory, is_within
 from aerotape.archive.error_log import LOGGER, ErrorLog
@@ -312,7 +311,7 @@ class Archive(Closing):
             self.archive_dir,
             checksum=config.record_checksum,
             now_ms=epoch_ms(),
-            judge=partial(recovered_end, FEATURES, self.archive_dir),
+            judge=recovery_of(FEATURES, self.archive_dir),
         )
         for outcome in self.outcomes:
             if outcome.outcome is not Outcome.CLEAN:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
     from aerotape.archive.control.services import Services
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.catalog.recovery.refresh import Judge
     from aerotape.catalog.recovery.stop_position import RecordingEnd
 
 Handler = Callable[["Services", "ControlSession", Any], None]
@@ -77,17 +78,12 @@ class Feature:
         return ""
 
     @staticmethod
-    def recovered_end(
-        archive_dir: Path, recording: RecordingDescriptor, end: RecordingEnd
-    ) -> RecordingEnd:
-        """Return the end of a recording that a crash has left without one (StorageError).
+    def recovery(archive_dir: Path) -> Judge:
+        """Return what decides about the ends of recordings that a crash has left without one.
 
-        Args:
-            archive_dir: the archive directory.
-            recording: whose channel contains the fragment.
-            end: of the recording, as its frames show it.
+        It is called for recordings whose channels contain the fragment, in several threads.
         """
-        return end
+        return lambda _, end: end
 
     @staticmethod
     def retained(archive_dir: Path) -> set[int]:
@@ -95,17 +91,17 @@ class Feature:
         return set()
 
 
-def recovered_end(
-    features: Iterable[type[Feature]],
-    archive_dir: Path,
-    recording: RecordingDescriptor,
-    end: RecordingEnd,
-) -> RecordingEnd:
-    """Return the end of a recording after a crash, as `Feature.recovered_end` of each."""
-    for each in features:
-        if each.fragment and each.fragment in recording.original_channel:
-            end = each.recovered_end(archive_dir, recording, end)
-    return end
+def recovery_of(features: Iterable[type[Feature]], archive_dir: Path) -> Judge:
+    """Return `Feature.recovery` of those that a recording concerns."""
+    judges = [(each.fragment, each.recovery(archive_dir)) for each in features if each.fragment]
+
+    def judge(recording: RecordingDescriptor, end: RecordingEnd) -> RecordingEnd:
+        for fragment, of_feature in judges:
+            if fragment in recording.original_channel:
+                end = of_feature(recording, end)
+        return end
+
+    return judge
 
 
 def first_hold(

@@ -141,10 +141,12 @@ class LedgerRecording(EntryScan):
         """
         at, mark = part.position, last
         while at < part.end and length is not None:
-            found = self._entry_at(at, mark.entry_id, length)
+            found = self._entry_after(replace(mark, position=at, length=length))
             if found is None or found.position > part.end:
                 break
-            if part.is_message and found.position != part.end:
+            # The next one confirms a length: a wrong one would pass over others.
+            is_last = found.position == part.end
+            if not is_last and (part.is_message or self._entry_after(found) is None):
                 break
             at, mark, length = found.position, found, found.length
         if at < part.end:
@@ -159,23 +161,21 @@ class LedgerRecording(EntryScan):
         # Those that cannot be checked are HMAC.
         return entries.DIGEST_LENGTHS[self.digest_type or "HMAC"]
 
-    def _entry_at(self, position: int, last_id: int, length: int) -> EntryMark | None:
-        """Return the entry whose header is in a frame that begins at a position.
+    def _entry_after(self, last: EntryMark) -> EntryMark | None:
+        """Return the entry after another one, by the header in the frame that begins there.
 
-        None unless it is the one after another entry: its frames are damaged.
-
-        Args:
-            last_id: of that one.
-            length: payload bytes of the ledger up to that one.
+        Its frames are damaged; None if that is no such header.
         """
+        position = last.position
         base = segment_base(self.descriptor, position)
         path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
         with suppress(OSError, EntryError), open(path, "rb", 0, opener=open_no_follow) as file:
             data = os.pread(file.fileno(), _MAX_PREFIX_LENGTH, position - base + HEADER_LENGTH)
             header = entries.read_header(data)
-            if header.entry_id == last_id + 1 and header.length >= length:
-                message = header.digest_offset + self._digest_length + header.length - length
-                end = position + self._framed_length(message)
+            if header.entry_id == last.entry_id + 1 and header.length >= last.length:
+                payload = header.length - last.length
+                length = header.digest_offset + self._digest_length + payload
+                end = position + self._framed_length(length)
                 return EntryMark(end, header.entry_id, header.length)
         return None
 

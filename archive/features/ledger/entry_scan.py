@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from stat import S_ISREG
 from typing import Final, NamedTuple
@@ -24,8 +25,7 @@ from aerotape.frame_header import FRAME_ALIGNMENT, align_frame, max_frame_length
 
 _BATCH_ROWS: Final = 4_096
 _SLICE_BYTES: Final = 1 << 26
-# A message is at most this part of a term.
-_TERMS_PER_MESSAGE: Final = 8
+_FIRST_LOOK_BYTES: Final = 1 << 16
 
 # Position, end position, term id, term offset, flags, reserved value, payload.
 Found = tuple[int, int, int, int, int, int, bytes]
@@ -106,14 +106,18 @@ class EntryScan:
 
     def _sound_in(self, part: Part, end: int) -> int | None:
         """Return where a sound entry begins within a damaged message, bytes; None without one."""
-        limit = min(end, part.end + self.descriptor.term_buffer_length // _TERMS_PER_MESSAGE)
-        for batch in self._sound_batches(part.position + FRAME_ALIGNMENT, limit):
-            for found in batch:
-                if found[0] >= part.end:
-                    return None
-                if self.sound(found[-1]) is not None:
-                    return found[0]
-        return None
+        begin, room = part.position + FRAME_ALIGNMENT, _FIRST_LOOK_BYTES
+        # The first message there is mostly the next one: it decides.
+        while True:
+            limit, room = min(end, part.end + room), room * 8
+            for batch in self._sound_batches(begin, limit):
+                for found in batch:
+                    if found[0] >= part.end:
+                        return None
+                    if self.sound(found[-1]) is not None:
+                        return found[0]
+            if limit == end or room > self.descriptor.term_buffer_length:
+                return None
 
     @staticmethod
     def _one(part: Part) -> Iterator[Part]:
@@ -173,9 +177,11 @@ class EntryScan:
         except SegmentError as error:
             at = max(begin, error.position)
         gaps = self._counts(at, end).gaps
-        ends = [*(gap[0] for gap in gaps[1:]), end]
-        for gap, until in zip(gaps, ends, strict=True):
-            yield from self.batches(gap[1], until, from_boundary=True)
+        for gap, following in pairwise(gaps):
+            yield from self.batches(gap[1], following[0], from_boundary=True)
+        if gaps:
+            # Not all are listed.
+            yield from self._sound_batches(gaps[-1][1], end)
 
     def _counts(self, begin: int, end: int) -> _native.RecordingCounts:
         counting = _native.RecordingPass(self._range(begin, end, True), [])

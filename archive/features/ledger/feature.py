@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.control.services import Services
     from aerotape.catalog.descriptor import RecordingDescriptor
-    from aerotape.catalog.recovery.stop_position import RecordingEnd
+    from aerotape.catalog.recovery.refresh import Judge
 
 
 class LedgerFeature(Feature):
@@ -122,12 +122,10 @@ class LedgerFeature(Feature):
         return f"it has the alias of ledger {ledger.id}, which retention does not delete"
 
     @staticmethod
-    def recovered_end(
-        archive_dir: Path, recording: RecordingDescriptor, end: RecordingEnd
-    ) -> RecordingEnd:
-        from aerotape.archive.features.ledger.recovered_end import recovered_end
+    def recovery(archive_dir: Path) -> Judge:
+        from aerotape.archive.features.ledger.recovered_end import recovery
 
-        return recovered_end(archive_dir, recording, end)
+        return recovery(archive_dir)
 
     @staticmethod
     def retained(archive_dir: Path) -> set[int]:

@@ -153,8 +153,7 @@ class LedgerWorker:
 
     def do_work(self) -> None:
         """Report what the thread has found, and have it store what has been noted."""
-        while self._reports:
-            self._report(self._reports.popleft())
+        self._report_found()
         if self._forced:
             forced, self._forced = self._forced, {}
             self._files.submit(partial(self._store_forced, forced))
@@ -163,6 +162,10 @@ class LedgerWorker:
         if self.is_note_due:
             self._next_note_ns = now_ns + _NOTE_INTERVAL_NS
 
+    def _report_found(self) -> None:
+        while self._reports:
+            self._report(self._reports.popleft())
+
     def call(self, call: Callable[[], T]) -> Task[T]:
         """Call a function in the thread."""
         waiting = ThreadCall(lambda: self._files.submit(call))
@@ -170,7 +173,7 @@ class LedgerWorker:
             yield waiting
         finally:
             waiting.cancel()
-            self.do_work()
+            self._report_found()
         return cast(T, waiting.begin().result())
 
     def create(self) -> Task[None]:
@@ -246,7 +249,7 @@ class LedgerWorker:
                 store.add(replace(metadata, recording_id=recording_id))
             else:
                 store.set_recording(metadata.ledger, recording_id)
-            store.set_forced(metadata.ledger, 0)
+            store.cut(metadata.ledger, 0)
 
         yield from self.change(change)
         assert self.recordings is not None, "the database is open"
@@ -379,10 +382,10 @@ class LedgerWorker:
         noted = None if store is None else store.last_entry(ledger, limit)
         if noted is None:
             return recording.last_entry(limit, known)
-        if known is None or known.position < noted.position:
-            known = replace(noted.entry, position=noted.position)
-        found = recording.last_entry(limit, known)
-        return noted.entry if found.entry_id == noted.entry.entry_id else found
+        if noted.position == limit:
+            return noted.entry
+        is_later = known is None or known.position < noted.entry.position
+        return recording.last_entry(limit, noted.entry if is_later else known)
 
     def forced(self, ledger: QualifiedId) -> Task[Forced | None]:
         """Return the part of a ledger that is on storage; None: not known (StorageError)."""

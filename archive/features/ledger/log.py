@@ -412,7 +412,7 @@ class Log:
         """Truncate the recording of a ledger, and wait until its files are (ArchiveError)."""
         ledger = self.ledger
         # First: less than was on storage would be a loss.
-        yield from self._worker.change(lambda store: store.set_forced(ledger, position))
+        yield from self._worker.change(lambda store: store.cut(ledger, position))
         yield from self._recordings.changes.await_disk()
         try:
             yield from await_future(self._storage.truncate(metadata.recording_id, position).deleted)

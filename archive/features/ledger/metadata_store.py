@@ -226,6 +226,22 @@ class MetadataStore:
             rows = self._connection.execute(query).fetchall()
         return {recording_id: QualifiedId.from_key(key) for recording_id, key in rows}
 
+    def forced_of_recordings(self) -> dict[int, tuple[Forced | None, DigestType]]:
+        """Return `forced` and the digest type of each ledger, by its recording (StorageError)."""
+        query = (
+            "SELECT recording_id, digest_type, position, boot FROM ledgers LEFT JOIN forced"
+            " USING (key) WHERE recording_id >= 0"
+        )
+        with _storage_errors(self._path, "read"):
+            rows = self._connection.execute(query).fetchall()
+        return {
+            recording_id: (
+                None if position is None else Forced(position, boot),
+                DigestType[digest_type],
+            )
+            for recording_id, digest_type, position, boot in rows
+        }
+
     def forced(self, ledger: QualifiedId) -> Forced | None:
         """Return the part of a ledger that is on storage; None: not known (StorageError)."""
         query = "SELECT position, boot FROM forced WHERE key = ?"
@@ -236,7 +252,7 @@ class MetadataStore:
     def set_forced(
         self, ledger: QualifiedId, position: int, last: EntryMark | None = None
     ) -> None:
-        """Note that a ledger is on storage up to a position, bytes.
+        """Note that a ledger is on storage up to a position, bytes, if not further.
 
         Args:
             last: the last entry before it; None: not known.
@@ -253,16 +269,31 @@ class MetadataStore:
                 self._set_forced(ledger, position)
                 if last is not None:
                     self._execute(
-                        "INSERT OR REPLACE INTO last_entries"
-                        " SELECT key, ?, ?, ?, ?, ? FROM ledgers WHERE key = ?",
+                        "INSERT INTO last_entries SELECT key, ?, ?, ?, ?, ? FROM ledgers"
+                        " WHERE key = ? ON CONFLICT (key) DO UPDATE SET position ="
+                        " excluded.position, entry_end = excluded.entry_end, entry_id ="
+                        " excluded.entry_id, length = excluded.length, last_add_confirmed ="
+                        " excluded.last_add_confirmed WHERE excluded.position > position",
                         (position, *astuple(last), ledger.key),
                     )
 
     def _set_forced(self, ledger: QualifiedId, position: int) -> None:
+        # What is noted by another thread's call may be older.
         self._execute(
-            "INSERT OR REPLACE INTO forced SELECT key, ?, ? FROM ledgers WHERE key = ?",
+            "INSERT OR REPLACE INTO forced SELECT key,"
+            " max(?, ifnull((SELECT position FROM forced WHERE key = ledgers.key), 0)), ?"
+            " FROM ledgers WHERE key = ?",
             (position, boot_id(), ledger.key),
         )
+
+    def cut(self, ledger: QualifiedId, position: int) -> None:
+        """Note that a ledger ends at a position, bytes, or before (StorageError)."""
+        with self._transaction():
+            self._cut(ledger, position)
+
+    def _cut(self, ledger: QualifiedId, position: int) -> None:
+        self._execute("DELETE FROM forced WHERE key = ?", (ledger.key,))
+        self._set_forced(ledger, position)
 
     def last_entry(self, ledger: QualifiedId, limit: int) -> NotedEntry | None:
         """Return the last entry that was noted, not after a position in bytes.
@@ -349,7 +380,7 @@ class MetadataStore:
         with self._transaction():
             if member_record.groups:
                 self._set(ledger, replace(member_record, forgets=True))
-            self._set_forced(ledger, end)
+            self._cut(ledger, end)
 
     def set_quorums(self, ledger: QualifiedId, write_quorum: int, ack_quorum: int) -> None:
         """Set the quorums of a ledger that another archive leads (StorageError)."""

@@ -9,10 +9,12 @@ what comes after the last sound one may be torn, what is before it is damaged.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape import _native
 from aerotape.archive.features.ledger.alias import is_of_ledger
@@ -27,9 +29,8 @@ from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import AerotapeError
 from aerotape.frame_header import align_frame
 
-_NOT_CHECKED = (DigestType.HMAC, DigestType.DUMMY)
-
-
+if TYPE_CHECKING:
+    from aerotape.catalog.recovery.refresh import Judge
 class _Known(NamedTuple):
     """What is known of a ledger's recording.
 
@@ -44,34 +45,48 @@ class _Known(NamedTuple):
     is_checked: bool
 
 
-def recovered_end(
-    archive_dir: Path, recording: RecordingDescriptor, end: RecordingEnd
-) -> RecordingEnd:
-    """Return the end of a recording that has no stop position, if it is that of a ledger.
+# Of a plain recording, such as a copy of a ledger's recording.
+_PLAIN: Final = _Known(0, is_all_there=False, is_checked=False)
+# Of one whose metadata cannot be read: nothing is taken for torn.
+_UNKNOWN: Final = _Known(0, is_all_there=True, is_checked=False)
 
-    Args:
-        archive_dir: the archive directory.
-        recording: the recording.
-        end: of the recording, as its frames show it.
 
-    Raises:
-        StorageError: its file cannot be read.
+def recovery(archive_dir: Path) -> Judge:
+    """Return what decides about the ends of recordings that have no stop position.
+
+    It is called with the descriptor of a recording and its end, as its frames show it, and returns
+    the end of a ledger's recording; of another one that end. For several threads (StorageError: a
+    segment file cannot be read).
     """
-    if not is_of_ledger(recording):
-        return end
-    known = _known(archive_dir, recording.recording_id)
+    # Only if a ledger's recording has no stop position.
+    read = cache(partial(_known, archive_dir))
+
+    def judge(recording: RecordingDescriptor, end: RecordingEnd) -> RecordingEnd:
+        if not is_of_ledger(recording):
+            return end
+        known = read()(recording.recording_id)
+        return _end(archive_dir, recording, end, known)
+
+    return judge
+
+
+def _end(
+    archive_dir: Path, recording: RecordingDescriptor, end: RecordingEnd, known: _Known
+) -> RecordingEnd:
     position = max(end.position, known.forced)
     if known.is_all_there or known.is_checked:
         written = _written_end(recording, end)
-        limit = segment_base(recording, max(position, written)) + recording.segment_file_length
-        gaps = _gaps(archive_dir, recording, end.position, limit)
-        # Where whole frames end: what is not whole before others is damaged.
-        reaches = bool(gaps) and gaps[-1][1] == limit
-        position = max(position, gaps[-1][0] if reaches else limit)
-        if known.is_all_there:
-            position = max(position, written)
-        damaged = tuple(gap[0] for gap in gaps if gap[0] < position)
-        end = replace(end, damaged_positions=(*end.damaged_positions, *damaged))
+        if written > end.position:
+            term_length = recording.term_buffer_length
+            limit = (max(position, written) // term_length + 1) * term_length
+            gaps = _gaps(archive_dir, recording, end.position, limit)
+            # Where whole frames end: what is not whole before others is damaged.
+            reaches = bool(gaps) and gaps[-1][1] == limit
+            position = max(position, gaps[-1][0] if reaches else limit)
+            if known.is_all_there:
+                position = max(position, written)
+            damaged = tuple(gap[0] for gap in gaps if gap[0] < position)
+            end = replace(end, damaged_positions=(*end.damaged_positions, *damaged))
     return end if position == end.position else _ending_at(archive_dir, recording, end, position)
 
 
@@ -99,16 +114,18 @@ def _ending_at(
 
 def _written_end(recording: RecordingDescriptor, end: RecordingEnd) -> int:
     """Return where the last data ends in the files that follow each other, bytes."""
-    position, limit = end.position, None
-    for segment in (*filter(None, [end.segment]), *end.beyond):
-        if limit is not None and segment.base_position != limit:
+    if end.segment is None:
+        return end.position
+    position = end.segment.base_position + align_frame(max(end.data_end, end.offset))
+    limit = end.segment.base_position
+    for segment in end.beyond:
+        limit += recording.segment_file_length
+        if segment.base_position != limit:
             # It may be there by mistake.
             break
-        limit = segment.base_position + recording.segment_file_length
-        begin = max(position - segment.base_position, 0)
         segment_file_size(segment.path)
-        data_end = find_data_end(segment.path, begin)
-        if data_end > begin:
+        data_end = find_data_end(segment.path, 0)
+        if data_end:
             position = segment.base_position + align_frame(data_end)
     return position
 
@@ -116,42 +133,46 @@ def _written_end(recording: RecordingDescriptor, end: RecordingEnd) -> int:
 def _gaps(
     archive_dir: Path, recording: RecordingDescriptor, begin: int, limit: int
 ) -> list[tuple[int, int]]:
-    """Return begin and end of what is not a frame between two positions, bytes; the last one, too.
+    """Return begin and end of each part between two positions that is no frame, bytes.
 
     Raises:
         StorageError: a file cannot be read.
     """
-    part = ScanRange.of(archive_dir, recording, begin, limit, limit, from_boundary=True)
-    counting = _native.RecordingPass(part, [])
-    while not counting.advance(limit):
-        pass
-    counts = counting.counts()
-    gaps = [(gap[0], gap[1]) for gap in counts.gaps]
-    # More than those are listed: the end is not known by them.
-    return gaps if counts.gap_count == len(gaps) else [*gaps, (limit, limit)]
+    gaps: list[tuple[int, int]] = []
+    while True:
+        part = ScanRange.of(archive_dir, recording, begin, limit, limit, from_boundary=True)
+        counting = _native.RecordingPass(part, [])
+        while not counting.advance(limit):
+            pass
+        counts = counting.counts()
+        gaps += [(gap[0], gap[1]) for gap in counts.gaps]
+        if counts.gap_count == len(counts.gaps):
+            return gaps
+        # Only the first ones are listed.
+        begin = gaps[-1][1]
 
 
-def _known(archive_dir: Path, recording_id: int) -> _Known:
-    """Return what the metadata shows; if that cannot be read, nothing is taken for torn.
-
-    A recording that the metadata does not have is a plain one: a copy of a ledger's recording.
-    """
-    plain = _Known(0, is_all_there=False, is_checked=False)
+def _known(archive_dir: Path) -> Callable[[int], _Known]:
+    """Read what the metadata shows of each recording."""
     if not (archive_dir / FILE_NAME).exists():
-        return plain
-    unknown = plain._replace(is_all_there=True)
+        return lambda _: _PLAIN
     # An archive without ledgers starts without SQLite.
     from aerotape.archive.features.ledger.metadata_store import MetadataStore
 
     try:
         with closing(MetadataStore.open(archive_dir)) as store:
-            ledger = store.recordings().get(recording_id)
-            if ledger is None:
-                return plain
-            forced = store.forced(ledger)
-            is_checked = store.get(ledger).digest_type not in _NOT_CHECKED
+            found = store.forced_of_recordings()
     except AerotapeError:
-        return unknown
-    if forced is None:
-        return unknown._replace(is_checked=is_checked)
-    return _Known(forced.position, forced.boot == boot_id(), is_checked)
+        return lambda _: _UNKNOWN
+    boot = boot_id()
+
+    def known(recording_id: int) -> _Known:
+        if recording_id not in found:
+            return _PLAIN
+        forced, digest_type = found[recording_id]
+        is_checked = digest_type is not DigestType.DUMMY
+        if forced is None:
+            return _UNKNOWN._replace(is_checked=is_checked)
+        return _Known(forced.position, forced.boot == boot, is_checked)
+
+    return known

@@ -18,7 +18,7 @@ from typing import Any, cast
 import pytest
 
 from aerotape import QualifiedId
-from aerotape.archive.control.feature import recovered_end
+from aerotape.archive.control.feature import recovery_of
 from aerotape.archive.features.built_in import FEATURES
 from aerotape.archive.features.ledger import boot
 from aerotape.archive.features.ledger.ledger_worker import LedgerWorker
@@ -150,8 +150,11 @@ class StorageHistory:
         os.close(file)
 
     def force(self) -> None:
-        """Force all to storage, and sometimes note it, sometimes with the last entry."""
+        """Force all to storage, or all but the last frames of an entry; note that or do not."""
         self.forced = self.stream.position
+        last = self.written[max(self.written)]
+        if self.draw.random() < 0.3 and last.end - last.begin > self.stream.mtu_length:
+            self.forced = last.begin + self.stream.mtu_length
         kind = self.draw.choice(("", "position", "entry"))
         if not kind:
             return
@@ -185,7 +188,7 @@ class StorageHistory:
         for at in range(self.forced // SECTOR * SECTOR, self.stream.position, SECTOR):
             begin, end = max(at, self.forced), min(at + SECTOR, self.stream.position)
             if self.draw.random() < share:
-                self._change(begin, bytes(end - begin))
+                self.change(begin, bytes(end - begin))
 
     def damage(self) -> str:
         """Change a bit, or bytes of a part of the recording, or all to its end; return which."""
@@ -205,14 +208,15 @@ class StorageHistory:
             data = bytes(min(SECTOR, end - begin))
         else:
             data = bytes(end - begin)
-        self._change(begin, data)
+        self.change(begin, data)
         return kind
 
     def _byte(self, position: int) -> int:
         path = self.stream.segment_path(self.archive_dir, position)
         return path.read_bytes()[position - self.stream.segment_base(position)]
 
-    def _change(self, begin: int, data: bytes) -> None:
+    def change(self, begin: int, data: bytes) -> None:
+        """Change bytes at a position."""
         for offset in range(0, len(data), SECTOR):
             at, part = begin + offset, data[offset : offset + SECTOR]
             for position, piece in self._pieces(at, part):
@@ -263,8 +267,12 @@ class StorageHistory:
             ),
         )
 
-    def start(self) -> Recovered:
-        """Start the archive after a crash; return what it has of the ledger."""
+    def start(self, *, read: bool = True) -> Recovered:
+        """Start the archive after a crash; return what it has of the ledger.
+
+        Args:
+            read: whether to look up all entries.
+        """
         with (
             Catalog.open(self.archive_dir) as catalog,
             closing(self._worker()) as worker,
@@ -273,7 +281,7 @@ class StorageHistory:
                 catalog,
                 self.archive_dir,
                 now_ms=2,
-                judge=lambda *given: recovered_end(FEATURES, self.archive_dir, *given),
+                judge=recovery_of(FEATURES, self.archive_dir),
             )
             log = self._log(worker, catalog)
             recording = run(log.await_durable_end(self.metadata))
@@ -282,7 +290,7 @@ class StorageHistory:
             found: dict[int, bool] = {}
             for entry_id, entry in self.written.items():
                 found[entry_id] = False
-                if entry_id > last.entry_id:
+                if entry_id > last.entry_id or not read:
                     continue
                 with suppress(DamagedEntryError):
                     at = run(worker.position_of(LEDGER, recording, entry_id, end))
