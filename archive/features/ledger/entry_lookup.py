@@ -378,21 +378,20 @@ class LedgerRecording(EntryScan):
         base = segment_base(self.descriptor, position)
         path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
         longest = self.descriptor.mtu_length - HEADER_LENGTH
-        parts = [message[at : at + longest] for at in range(0, len(message), longest)] or [b""]
-        ends = [align_frame(HEADER_LENGTH + len(part)) for part in parts]
-        if position + sum(ends) != end:
+        length = self._framed_length(len(message))
+        if position + length != end:
             raise SegmentError(
                 f"the entry at position {position} ends at {end}, and not at"
-                f" {position + sum(ends)} as in another archive",
+                f" {position + length} as in another archive",
                 path,
                 position=position,
             )
         try:
             with open(path, "r+b", buffering=0, opener=open_no_follow) as file:
-                at = position - base
-                for part, length in zip(parts, ends, strict=True):
-                    os.pwrite(file.fileno(), part, at + HEADER_LENGTH)
-                    at += length
+                at = position - base + HEADER_LENGTH
+                for begin in range(0, len(message), longest):
+                    os.pwrite(file.fileno(), message[begin : begin + longest], at)
+                    at += self.descriptor.mtu_length
                 os.fdatasync(file.fileno())
         except OSError as error:
             raise StorageError(f"cannot repair {path}: {reason_of(error)}", path) from error

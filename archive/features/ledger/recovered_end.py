@@ -170,9 +170,9 @@ def _known(archive_dir: Path) -> Callable[[int], _Known]:
         if recording_id not in found:
             return _PLAIN
         forced, digest_type = found[recording_id]
-        is_checked = digest_type is not DigestType.DUMMY
         if forced is None:
-            return _UNKNOWN._replace(is_checked=is_checked)
+            return _UNKNOWN
+        is_checked = digest_type is not DigestType.DUMMY
         return _Known(forced.position, forced.boot == boot, is_checked)
 
     return known

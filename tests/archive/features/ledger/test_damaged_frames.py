@@ -18,7 +18,7 @@ import aerotape
 from aerotape import QualifiedId, _native, aio
 from aerotape.archive.features.ledger.metadata_store import FILE_NAME
 from aerotape.errors import EntryDigestError
-from aerotape.replay.offline.directory import open_directory
+from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.tools._cli.main import main
 
 CHANNEL = "aeron:ipc?term-length=64k"
@@ -112,6 +112,24 @@ def cut_power(archive_dir: Path) -> None:
     connection.close()
 
 
+def synced_and_killed(
+    driver: _native.MediaDriver, tmp_path: Path, kind: Any
+) -> tuple[QualifiedId, Recording]:
+    """Add entries and sync; `killed` is as the directory is after a SIGKILL then.
+
+    Returns:
+        The ledger, and its recording in the directory of the archive, which has stopped.
+    """
+    with running(driver, tmp_path / "archive") as client:
+        writer = client.create_ledger(kind, channel=CHANNEL)
+        writer.add_many(SENT)
+        assert writer.sync() == 999
+        killed(tmp_path / "archive", tmp_path / "killed")
+        ledger = writer.qualified_id
+    [recording] = open_directory(tmp_path / "archive").recordings()
+    return ledger, recording
+
+
 @pytest.mark.parametrize("size", [600, 1_200, 5_000])
 @pytest.mark.parametrize("is_power_cut", [False, True])
 def test_a_kill_after_an_entry_of_zeros(
@@ -145,13 +163,7 @@ def test_one_flipped_bit_after_a_kill(
     bit: int,
 ) -> None:
     """Nothing that was synced is cut at the start, and ids are not used again."""
-    with running(driver, tmp_path / "archive") as client:
-        writer = client.create_ledger(kind, channel=CHANNEL)
-        writer.add_many(SENT)
-        assert writer.sync() == 999
-        killed(tmp_path / "archive", tmp_path / "killed")
-        ledger = writer.qualified_id
-    [recording] = open_directory(tmp_path / "archive").recordings()
+    ledger, recording = synced_and_killed(driver, tmp_path, kind)
     position = list(recording.messages())[number].position
     flip(tmp_path / "killed", recording.descriptor.recording_id, position + offset, bit)
     if is_power_cut:
@@ -220,13 +232,7 @@ def test_the_last_entries_are_lost_after_a_kill(
     driver: _native.MediaDriver, tmp_path: Path, kind: Any, is_power_cut: bool, first: int
 ) -> None:
     """What was synced belongs to the ledger, also where whole segment files are zeros."""
-    with running(driver, tmp_path / "archive") as client:
-        writer = client.create_ledger(kind, channel=CHANNEL)
-        writer.add_many(SENT)
-        assert writer.sync() == 999
-        killed(tmp_path / "archive", tmp_path / "killed")
-        ledger = writer.qualified_id
-    [recording] = open_directory(tmp_path / "archive").recordings()
+    ledger, recording = synced_and_killed(driver, tmp_path, kind)
     place = list(recording.messages())[first].position
     zero(tmp_path / "killed", recording.descriptor.recording_id, place, recording.recorded_position)
     if is_power_cut:
