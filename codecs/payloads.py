@@ -318,6 +318,11 @@ def escaped_text(name: str, texts: int) -> str:
 def _as_binary(payloads: pyarrow.Array) -> pyarrow.Array:
     import pyarrow
 
+    if not isinstance(payloads, pyarrow.Array):
+        raise CodecError(
+            f"payloads must be an array of pyarrow, not {type(payloads).__name__}: decode each of "
+            "the batches of a table, or each of the chunks of an array"
+        )
     if payloads.type == pyarrow.binary():
         return payloads
     try:

@@ -66,7 +66,9 @@ def pytest_configure(config: pytest.Config) -> None:
     SIGHUP may stay ignored, so that a run under nohup outlives its terminal: a test that sends it
     sets what its process inherits (`support.processes.inherited`).
 
-    Examples of hypothesis have no time limit, because the machine may be busy.
+    Examples of hypothesis are the same in each run, and others in each one with more `--seeds`:
+    a run fails for what was changed, not by chance. They have no time limit, because the machine
+    may be busy.
 
     A difference is explained as on a terminal, also in a continuous integration: there pytest
     compares all lines of both sides, which takes minutes for directories of some MiB. Tests of
@@ -80,8 +82,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     if _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free >= _MIN_MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
-    hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))
-    hypothesis.settings.load_profile("patient")
+    hypothesis.settings.register_profile(
+        "tests",
+        derandomize=config.getoption("--seeds") == 1,
+        database=None,
+        deadline=None,
+        print_blob=True,
+    )
+    hypothesis.settings.load_profile("tests")
     for number, default in (
         (signal.SIGINT, signal.default_int_handler),
         (signal.SIGTERM, signal.SIG_DFL),

@@ -217,6 +217,10 @@ def test_batch_with_other_columns(schema: Schema) -> None:
         ticks.decode(batch.rename_columns(["at", "payload"]))
     with pytest.raises(CodecError, match="payloads must be binary, not double"):
         ticks.decode_payloads(pa.array([1.5]))
+    with pytest.raises(CodecError, match="an array of pyarrow, not ChunkedArray: decode each of"):
+        ticks.decode_payloads(pa.chunked_array([batch.column(1)]))
+    with pytest.raises(CodecError, match="not list"):
+        ticks.decode_payloads([b""])
 
 
 def test_numbers_instead_of_names(schema: Schema) -> None:
