@@ -17,6 +17,12 @@ from typing import Final
 from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
 from aerotape.catalog.durability import sync_directory, write_at
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.framing import (
+    framed_length,
+    max_message_length,
+    message_frames,
+    padding_header,
+)
 from aerotape.catalog.maintenance.export_import import (
     add_next_segment,
     enter,
@@ -30,23 +36,13 @@ from aerotape.clock import epoch_ms
 from aerotape.context import Closing
 from aerotape.errors import ConfigurationError, StorageErrors
 from aerotape.frame_header import (
-    BEGIN_FLAG,
-    END_FLAG,
     FRAME_ALIGNMENT,
     HEADER_LENGTH,
     MAX_MTU_LENGTH,
-    TYPE_DATA,
-    TYPE_PADDING,
-    UNFRAGMENTED,
-    FrameHeader,
-    align_frame,
-    term_id_at,
     to_int32,
 )
 
 _BUFFER_LENGTH: Final = 1 << 20
-_MAX_MESSAGE_LENGTH: Final = 16 << 20
-_TERMS_PER_MESSAGE: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +65,8 @@ class NewStream:
 
     @property
     def max_message_length(self) -> int:
-        """The length of the longest message, bytes, as Aeron limits it."""
-        return min(self.term_buffer_length // _TERMS_PER_MESSAGE, _MAX_MESSAGE_LENGTH)
+        """The length of the longest message, bytes."""
+        return max_message_length(self.term_buffer_length)
 
     def check(self) -> None:
         """Raise ConfigurationError if no publication has these lengths."""
@@ -139,45 +135,21 @@ class RecordingWriter(Closing):
                 f"{self._stream.max_message_length}; choose a longer term",
                 "term-length",
             )
-        room = self._stream.mtu_length - HEADER_LENGTH
-        whole, rest = divmod(length, room)
-        needed = whole * self._stream.mtu_length
-        if rest or not whole:
-            needed += align_frame(HEADER_LENGTH + rest)
         left = -self.position % self._stream.term_buffer_length
-        if left and needed > left:
-            self._header(left, UNFRAGMENTED, TYPE_PADDING, 0)
+        if left and framed_length(length, self._stream.mtu_length) > left:
+            self._buffer += padding_header(
+                self._descriptor, self.position, self.position + left, left
+            ).encode()
             self._buffer += bytes(left - HEADER_LENGTH)
             self.position += left
         begin = self.position
-        for offset in range(0, length or 1, room):
-            flags = BEGIN_FLAG if offset == 0 else 0
-            flags |= END_FLAG if offset + room >= length else 0
-            self._frame(payload[offset : offset + room], flags, reserved_value)
+        frames = message_frames(self._descriptor, begin, payload, reserved_value=reserved_value)
+        for frame in frames:
+            self._buffer += frame
+            self.position += len(frame)
         if len(self._buffer) >= _BUFFER_LENGTH:
             self._flush()
         return begin
-
-    def _frame(self, payload: bytes | memoryview, flags: int, reserved_value: int) -> None:
-        length = HEADER_LENGTH + len(payload)
-        self._header(length, flags, TYPE_DATA, reserved_value)
-        self._buffer += payload
-        self._buffer += bytes(-length % FRAME_ALIGNMENT)
-        self.position += align_frame(length)
-
-    def _header(self, length: int, flags: int, frame_type: int, reserved_value: int) -> None:
-        descriptor = self._descriptor
-        self._buffer += FrameHeader(
-            length,
-            0,
-            flags,
-            frame_type,
-            self.position % descriptor.term_buffer_length,
-            descriptor.session_id,
-            descriptor.stream_id,
-            term_id_at(descriptor, self.position),
-            reserved_value,
-        ).encode()
 
     def _flush(self) -> None:
         data = memoryview(self._buffer)

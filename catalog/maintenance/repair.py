@@ -16,6 +16,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import checked_entries
+from aerotape.catalog.framing import padding_header
 from aerotape.catalog.maintenance.repair_plan import RepairPlan, plan_repair
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.quarantine import Part, Quarantine
@@ -29,7 +30,7 @@ from aerotape.catalog.segment_files import (
     segment_ranges,
 )
 from aerotape.errors import StorageErrors
-from aerotape.frame_header import TYPE_PADDING, UNFRAGMENTED, ChecksumName, FrameHeader, term_id_at
+from aerotape.frame_header import ChecksumName
 
 _MAX_PADDING_BYTES = 1 << 20
 """ArchiveTool reads frames up to that length; a replay refuses more than an eighth of a term."""
@@ -193,31 +194,14 @@ def _fill(segment: SegmentFile, descriptor: RecordingDescriptor, offset: int, en
             at += os.pwrite(file, _ZEROS[: written - at], at)
         if length < descriptor.segment_file_length:
             os.ftruncate(file, descriptor.segment_file_length)
+        longest = min(_MAX_PADDING_BYTES, descriptor.term_buffer_length // 8)
         while offset < end:
-            header = _padding(descriptor, base + offset, base + end)
+            header = padding_header(descriptor, base + offset, base + end, longest)
             os.pwrite(file, header.encode(), offset)
             offset += header.frame_length
         os.fsync(file)
     finally:
         os.close(file)
-
-
-def _padding(descriptor: RecordingDescriptor, position: int, end: int) -> FrameHeader:
-    """Return the header of a padding frame at a position, up to `end` if it can be that long."""
-    term_length = descriptor.term_buffer_length
-    term_offset = position % term_length
-    longest = min(_MAX_PADDING_BYTES, term_length // 8)
-    return FrameHeader(
-        frame_length=min(end - position, term_length - term_offset, longest),
-        version=0,
-        flags=UNFRAGMENTED,
-        frame_type=TYPE_PADDING,
-        term_offset=term_offset,
-        session_id=descriptor.session_id,
-        stream_id=descriptor.stream_id,
-        term_id=term_id_at(descriptor, position),
-        reserved_value=0,
-    )
 
 
 # ---- the catalog ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from aerotape.archive.features.ledger.entry_scan import EntryScan, Found, Part
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
+from aerotape.catalog.framing import framed_length
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.quarantine import erase_tail
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH
@@ -175,15 +176,9 @@ class LedgerRecording(EntryScan):
             if header.entry_id == last.entry_id + 1 and header.length >= last.length:
                 payload = header.length - last.length
                 length = header.digest_offset + self._digest_length + payload
-                end = position + self._framed_length(length)
+                end = position + framed_length(length, self.descriptor.mtu_length)
                 return EntryMark(end, header.entry_id, header.length)
         return None
-
-    def _framed_length(self, length: int) -> int:
-        """Return how long the frames of a message are, bytes."""
-        whole, rest = divmod(length, self.descriptor.mtu_length - HEADER_LENGTH)
-        last = align_frame(HEADER_LENGTH + rest) if rest or not whole else 0
-        return whole * self.descriptor.mtu_length + last
 
     def _terms_from_last(self, limit: int) -> Iterator[tuple[int, int]]:
         start, length = self.descriptor.start_position, self.descriptor.term_buffer_length
@@ -378,7 +373,7 @@ class LedgerRecording(EntryScan):
         base = segment_base(self.descriptor, position)
         path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
         longest = self.descriptor.mtu_length - HEADER_LENGTH
-        length = self._framed_length(len(message))
+        length = framed_length(len(message), self.descriptor.mtu_length)
         if position + length != end:
             raise SegmentError(
                 f"the entry at position {position} ends at {end}, and not at"

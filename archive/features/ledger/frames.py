@@ -6,24 +6,18 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
+from aerotape.catalog.framing import (
+    framed_length,
+    max_message_length,
+    message_frames,
+    padding_header,
+)
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import SegmentError, StorageErrors
-from aerotape.frame_header import (
-    BEGIN_FLAG,
-    END_FLAG,
-    HEADER_LENGTH,
-    TYPE_DATA,
-    TYPE_PADDING,
-    UNFRAGMENTED,
-    ChecksumName,
-    FrameHeader,
-    align_frame,
-    term_id_at,
-)
+from aerotape.frame_header import ChecksumName
 from aerotape.message import Message
 
 
@@ -74,19 +68,16 @@ def _frames(
     for message in messages:
         yield from _padding(descriptor, at, message.position)
         at = message.position
-        longest = descriptor.mtu_length - HEADER_LENGTH
-        for offset in range(0, max(len(message.payload), 1), longest):
-            part = message.payload[offset : offset + longest]
-            is_first, is_last = offset == 0, offset + longest >= len(message.payload)
-            flags = message.flags & ~UNFRAGMENTED | BEGIN_FLAG * is_first | END_FLAG * is_last
-            header = _header(descriptor, at, HEADER_LENGTH + len(part), flags, TYPE_DATA)
-            header = header._replace(reserved_value=message.reserved_value)
-            aligned = align_frame(header.frame_length)
-            content = part.ljust(aligned - HEADER_LENGTH, b"\0")
-            if checksum != "none":
-                header = header._replace(session_id=_native.checksum(checksum, content))
-            yield at, header.encode() + content
-            at += aligned
+        for frame in message_frames(
+            descriptor,
+            at,
+            message.payload,
+            flags=message.flags,
+            reserved_value=message.reserved_value,
+            checksum=checksum,
+        ):
+            yield at, frame
+            at += len(frame)
         if at != message.end_position or at > end:
             raise SegmentError(
                 f"the entry at position {message.position} ends at {message.end_position}, and its"
@@ -97,25 +88,10 @@ def _frames(
 
 
 def _padding(descriptor: RecordingDescriptor, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
-    term_length = descriptor.term_buffer_length
+    # As where the longest message did not fit: a replay of Java's archive refuses longer ones.
+    message_length = max_message_length(descriptor.term_buffer_length)
+    longest = framed_length(message_length, descriptor.mtu_length)
     while begin < end:
-        until = min(end, (begin & -term_length) + term_length)
-        header = _header(descriptor, begin, until - begin, UNFRAGMENTED, TYPE_PADDING)
+        header = padding_header(descriptor, begin, end, longest)
         yield begin, header.encode()
-        begin = until
-
-
-def _header(
-    descriptor: RecordingDescriptor, position: int, length: int, flags: int, frame_type: int
-) -> FrameHeader:
-    return FrameHeader(
-        length,
-        0,
-        flags,
-        frame_type,
-        position % descriptor.term_buffer_length,
-        descriptor.session_id,
-        descriptor.stream_id,
-        term_id_at(descriptor, position),
-        0,
-    )
+        begin += header.frame_length
