@@ -24,7 +24,7 @@ from aerotape.catalog.segment.term_search import last_term_before, terms_from_la
 from aerotape.catalog.segment_files import list_segment_files, segment_file_name
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated.ledger_control import DigestType
-from aerotape.errors import DamagedEntryError, EntryError, SegmentError, StorageError, reason_of
+from aerotape.errors import DamagedEntryError, EntryError, SegmentError
 from aerotape.frame_header import HEADER_LENGTH, align_frame
 from aerotape.protocol import NULL_VALUE
 
@@ -356,40 +356,6 @@ class LedgerRecording(EntryScan):
             return None
         found = next(self.batches(position, limit, from_boundary=True, rows=1))[0]
         return None if self.sound(found[-1]) is not None else found[1]
-
-    def rewrite(self, position: int, end: int, message: bytes) -> None:
-        """Replace a damaged entry by its message; it is on storage then.
-
-        The headers of its frames stay.
-
-        Args:
-            position: where it begins, bytes.
-            end: where it ends, bytes.
-
-        Raises:
-            StorageError: the segment file cannot be written.
-            SegmentError: the message has another length.
-        """
-        base = segment_base(self.descriptor, position)
-        path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
-        longest = self.descriptor.mtu_length - HEADER_LENGTH
-        length = framed_length(len(message), self.descriptor.mtu_length)
-        if position + length != end:
-            raise SegmentError(
-                f"the entry at position {position} ends at {end}, and not at"
-                f" {position + length} as in another archive",
-                path,
-                position=position,
-            )
-        try:
-            with open(path, "r+b", buffering=0, opener=open_no_follow) as file:
-                at = position - base + HEADER_LENGTH
-                for begin in range(0, len(message), longest):
-                    os.pwrite(file.fileno(), message[begin : begin + longest], at)
-                    at += self.descriptor.mtu_length
-                os.fdatasync(file.fileno())
-        except OSError as error:
-            raise StorageError(f"cannot repair {path}: {reason_of(error)}", path) from error
 
     def erase(self, position: int) -> None:
         """Erase all after a position, bytes; that is on storage then (StorageError)."""

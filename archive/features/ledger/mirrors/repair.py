@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from aerotape.archive.features.ledger.frames import restore
 from aerotape.archive.features.ledger.mirrors.members import Members
 from aerotape.archive.features.ledger.protocol.logs import common_end
 from aerotape.archive.features.ledger.protocol.member_record import MemberState, MirrorStep
-from aerotape.codecs import entry as entries
 from aerotape.errors import AerotapeError, DamagedEntryError, SegmentError
 from aerotape.protocol import NULL_VALUE
 from aerotape.waiting import Pause
@@ -73,13 +72,13 @@ class Repairs:
         try:
             position = yield from find()
         except DamagedEntryError as damaged:
-            task = partial(self._restore, ledger, metadata, damaged)
+            task = partial(self._restore, ledger, metadata, damaged.begin, damaged.end)
             yield from self._of_any(ledger, metadata, entry_id, task)
             return (yield from find())
         if metadata.mirrors:
             end = yield from self._damaged_end(ledger, metadata, position)
             if end is not None:
-                task = partial(self._repair, ledger, metadata, entry_id, position, end)
+                task = partial(self._restore, ledger, metadata, position, end)
                 yield from self._of_any(ledger, metadata, entry_id, task)
         return position
 
@@ -120,39 +119,18 @@ class Repairs:
         recording, limit = ledger.log.recording(metadata), ledger.log.end(metadata)
         return (yield from self._worker.call(lambda: recording.damaged_end(position, limit)))
 
-    def _repair(
-        self,
-        ledger: Ledger,
-        metadata: LedgerMetadata,
-        entry_id: int,
-        position: int,
-        end: int,
-        name: str,
-    ) -> Task[None]:
-        """Fetch an entry from a member, and rewrite it, while nothing else changes the ledger."""
-        state = yield from self._state(ledger, metadata, name, end)
-        (found,) = yield from self._fetch(name, state.recording_id, position, end)
-        message = found.payload
-        digest_type = metadata.digest_type.name
-        entries.decode(
-            message, digest_type=cast("entries.DigestType", digest_type), entry_id=entry_id
-        )
-        yield from ledger.lock()
-        try:
-            # The log may have been cut meanwhile.
-            metadata = yield from ledger.metadata()
-            self._check_same(ledger, metadata, state, end)
-            if (yield from self._damaged_end(ledger, metadata, position)) == end:
-                recording = ledger.log.recording(metadata)
-                yield from self._worker.call(lambda: recording.rewrite(position, end, message))
-        finally:
-            ledger.unlock()
-
     def _restore(
-        self, ledger: Ledger, metadata: LedgerMetadata, damaged: DamagedEntryError, name: str
+        self, ledger: Ledger, metadata: LedgerMetadata, begin: int, end: int, name: str
     ) -> Task[None]:
-        """Fetch the messages of a damaged part from a member, and write its frames again."""
-        begin, end = damaged.begin, damaged.end
+        """Fetch the messages of a damaged part from a member, and write its frames again.
+
+        Nothing else changes the ledger meanwhile.
+
+        Args:
+            begin: where the part begins, bytes.
+            end: where it ends, bytes.
+            name: of the member.
+        """
         state = yield from self._state(ledger, metadata, name, end)
         found = yield from self._fetch(name, state.recording_id, begin, end)
         recording = ledger.log.recording(metadata)
