@@ -91,12 +91,20 @@ class WebService:
         made.close()
         return answer
 
-    def await_metrics(self) -> None:
-        """Wait until metrics and health are not 503: the archive's files were read.
+    def get_soon(self, path: str, **headers: str) -> Answer:
+        """Make a request, again while it is 503: on a busy machine it may take too long."""
+        answers: list[Answer] = []
 
-        On a busy machine the first reading takes longer than such a request waits.
-        """
-        await_true(lambda: self.get("/metrics").status == 200)
+        def is_answered() -> bool:
+            answers.append(self.get(path, **headers))
+            return answers[-1].status != 503
+
+        await_true(is_answered)
+        return answers[-1]
+
+    def await_metrics(self) -> None:
+        """Wait until metrics and health are not 503: the archive's files were read."""
+        self.get_soon("/metrics")
 
     def await_state(self, recording_id: int, *, live: bool) -> None:
         """Wait until the service has read that a recording is live, or that it is stopped."""

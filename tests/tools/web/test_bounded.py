@@ -32,10 +32,10 @@ def test_a_plan_of_many_recordings(own: CommandLine, tmp_path: Path) -> None:
     recordings(folder, 6_000)
     policy.write_text("[[rule]]\nmax_recordings = 1\n")
     with WebService(own, folder, "--retention", policy) as web:
-        found = web.get(f"{API}/retention").json
+        found = web.get_soon(f"{API}/retention").json
         assert [each["recording_id"] for each in found["removals"]] == list(range(1_000))
         assert (found["left"], found["kept"], found["kept_left"]) == (4_999, [], 0)
-        page = web.get("/retention")
+        page = web.get_soon("/retention")
         assert "4999 more recordings would be deleted" in page.text
         assert page.text.count("<tr>") == 1_001  # with the head
         with ThreadPoolExecutor(16) as threads:

@@ -52,10 +52,10 @@ def test_a_recording(cli: CommandLine, client: package.ArchiveClient) -> None:
         name = "aerotape_recording_position_bytes"
         key = name, tuple(sorted(labels.items()))
         written = "aerotape_recorder_written_bytes_total"
-        await_true(lambda: samples(web.get("/metrics").text).get(key) == end)
+        await_true(lambda: samples(web.get_soon("/metrics").text).get(key) == end)
         # The recorder's own counter follows the recording's.
-        await_true(lambda: value(samples(web.get("/metrics").text), written) >= end)
-        found = samples(web.get("/metrics").text)
+        await_true(lambda: value(samples(web.get_soon("/metrics").text), written) >= end)
+        found = samples(web.get_soon("/metrics").text)
         assert value(found, "aerotape_archive_up") == value(found, "aerotape_driver_up") == 1
         assert value(found, "aerotape_recordings_live") == 1
         assert value(found, "aerotape_control_sessions") >= 1
@@ -67,9 +67,9 @@ def test_a_recording(cli: CommandLine, client: package.ArchiveClient) -> None:
         publication.close()
         client.await_signal(package.RecordingSignal.STOP)
         await_true(
-            lambda: value(samples(web.get("/metrics").text), "aerotape_recordings_live") == 0
+            lambda: value(samples(web.get_soon("/metrics").text), "aerotape_recordings_live") == 0
         )
-        assert value(samples(web.get("/metrics").text), name, **labels) == end
+        assert value(samples(web.get_soon("/metrics").text), name, **labels) == end
 
 
 def test_lag_of_a_replay(own: CommandLine) -> None:
@@ -78,7 +78,7 @@ def test_lag_of_a_replay(own: CommandLine) -> None:
     with own.archive.connect() as client, WebService(own, own.archive.archive_dir) as web:
 
         def lag() -> float | None:
-            found = samples(web.get("/metrics").text)
+            found = samples(web.get_soon("/metrics").text)
             lags = (
                 value
                 for (name, labels), value in found.items()
@@ -113,7 +113,7 @@ def test_lag_of_the_slowest_replicator(
     name = "aerotape_entity_replication_lag_bytes"
 
     def lags() -> list[float]:
-        found = samples(web.get("/metrics").text)
+        found = samples(web.get_soon("/metrics").text)
         return [
             value
             for (metric, labels), value in found.items()
@@ -177,7 +177,7 @@ def test_syncs_are_counted_by_how_long_they_took(own: CommandLine) -> None:
 def test_openmetrics_if_asked_for(own: CommandLine) -> None:
     with WebService(own, own.archive.archive_dir) as web:
         web.await_metrics()
-        answer = web.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
+        answer = web.get_soon("/metrics", Accept="application/openmetrics-text; version=1.0.0")
         assert answer.headers["content-type"].startswith("application/openmetrics-text")
         found = openmetrics(answer.text)  # type: ignore[no-untyped-call]
         assert "aerotape_archive_up" in {family.name for family in found}
