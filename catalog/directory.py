@@ -37,7 +37,6 @@ from aerotape.catalog.segment_files import (
     list_segment_files,
     open_regular_file,
     own_segments,
-    read_whole_file,
     segment_file_name,
 )
 from aerotape.catalog.time_index.file import read_parts, time_index_path
@@ -232,13 +231,8 @@ class StoredRecording:
             with StorageErrors(f"cannot read {path}", path):
                 return os.pread(segment.fileno(), length, offset)
 
-    def read_time_index(self) -> bytes | None:
-        """Read the file of its time index, None when there is none (StorageError)."""
-        path = time_index_path(self.archive_dir, self.recording_id)
-        return read_whole_file(path, "time index")
-
     def time_index_parts(self) -> Iterator[bytes]:
-        """Read that file as `aerotape.catalog.time_index.file.read_parts` does (StorageError)."""
+        """Read the file of its time index in parts, none when there is none (StorageError)."""
         return read_parts(time_index_path(self.archive_dir, self.recording_id))
 
     @contextmanager

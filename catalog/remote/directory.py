@@ -108,13 +108,9 @@ class RemoteRecording(StoredRecording):
         with self._folder.open(name) as file:
             return file.read_at(offset, length)
 
-    def read_time_index(self) -> bytes | None:
-        """Fetch the file of its time index, None when there is none (StorageError)."""
-        return self._read(time_index_name(self.recording_id))
-
     def time_index_parts(self) -> Iterator[bytes]:
-        """Fetch that file as one part, none when there is none (StorageError)."""
-        if (data := self.read_time_index()) is not None:
+        """Fetch the file of its time index as one part, none when there is none (StorageError)."""
+        if (data := self._read(time_index_name(self.recording_id))) is not None:
             yield data
 
     def _read(self, name: str) -> bytes | None:

@@ -13,8 +13,23 @@ from typing import TYPE_CHECKING
 from aerotape.catalog.time_index.points import TimePoints
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from aerotape.catalog.time_index.points import TimePoint
     from aerotape.times import TimeRange
+
+
+def deciding(parts: Iterable[TimePoints], times: TimeRange) -> TimePoints:
+    """Return the points of an index that decide where a range of times begins and ends.
+
+    Args:
+        parts: all of its points, in their order.
+        times: the range.
+    """
+    found = Deciding(times)
+    for part in parts:
+        found.append(part)
+    return found.points()
 
 
 class Deciding:

@@ -60,7 +60,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog import layout
 from aerotape.catalog.durability import write_atomically
-from aerotape.catalog.segment_files import open_regular_file, read_whole_file
+from aerotape.catalog.segment_files import open_regular_file
 from aerotape.catalog.time_index.points import POINT_LENGTH, TimePoint, TimePoints
 from aerotape.errors import StorageError, StorageErrors
 
@@ -162,8 +162,11 @@ def read_time_index(path: Path) -> TimeIndexFile | None:
     Raises:
         StorageError: it cannot be read, or is damaged; the message says what to do.
     """
-    data = read_whole_file(path, "time index")
-    return None if data is None else parse_time_index(path, data)
+    parsed = parse_parts(path, read_parts(path))
+    if parsed is None:
+        return None
+    provenance, parts = parsed
+    return TimeIndexFile(path, provenance, TimePoints.in_order(parts))
 
 
 def read_parts(path: Path) -> Iterator[bytes]:
@@ -184,14 +187,20 @@ def read_parts(path: Path) -> Iterator[bytes]:
             yield part
 
 
-def parse_parts(path: Path, parts: Iterator[bytes]) -> tuple[Provenance, Iterator[TimePoints]]:
-    """Parse a file a part at a time; both raise StorageError as `parse_time_index` does.
+def parse_parts(
+    path: Path, parts: Iterator[bytes]
+) -> tuple[Provenance, Iterator[TimePoints]] | None:
+    """Parse a file a part at a time, None when there is none.
 
     Args:
         path: the file.
-        parts: of it; at least one.
+        parts: of it, as of `read_parts`.
+
+    Raises:
+        StorageError: it cannot be read, or is damaged; also by iterating over the points.
     """
-    first = next(parts)
+    if (first := next(parts, None)) is None:
+        return None
     provenance = parse_provenance(path, first)
     return provenance, _parts_of_points(path, chain([first[HEADER_LENGTH:]], parts))
 
@@ -216,15 +225,6 @@ def _parts_of_points(path: Path, parts: Iterator[bytes]) -> Iterator[TimePoints]
 
 def _later(before: int, offset: re.Match[str]) -> str:
     return str(before + int(offset[0]))
-
-
-def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:
-    """Parse the content of a file (StorageError)."""
-    provenance = parse_provenance(path, data)
-    points, damage = TimePoints.parse(data, HEADER_LENGTH)
-    if damage:
-        raise _damaged(path, damage)
-    return TimeIndexFile(path, provenance, points)
 
 
 def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePoint]) -> None:

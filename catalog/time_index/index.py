@@ -23,11 +23,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
 from aerotape.catalog.segment_files import SegmentFile
-from aerotape.catalog.time_index.deciding import Deciding
+from aerotape.catalog.time_index.deciding import deciding
 from aerotape.catalog.time_index.file import Provenance, parse_parts, time_index_path
 from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
 from aerotape.errors import StorageError
@@ -35,8 +35,6 @@ from aerotape.times import TimeRange
 from aerotape.units import MAX_LONG
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from aerotape.catalog.time_index.recording import IndexedRecording
 
 Source = Literal["recorded", "estimated", "none"]
@@ -230,27 +228,34 @@ def read_points(
         recording: of an opened directory.
         end: points after this position are left out.
         segments: the recording's segment files; when None they are listed if they are needed.
-        times: return just the points that decide where these begin and end, as `Deciding` does.
+        times: return just the points that decide where these begin and end, as `deciding` does.
     """
     path = time_index_path(recording.archive_dir, recording.recording_id)
     provenance = Provenance.of(recording.entry)
+    limit, ignored = MAX_LONG, 0
+
+    def held(parts: Iterator[TimePoints]) -> Iterator[TimePoints]:
+        """Iterate over points that hold; those after the end are void, as a crash leaves them."""
+        nonlocal ignored
+        for part in parts:
+            count = bisect_right(part.positions, limit)
+            ignored += len(part) - count
+            yield part[: min(count, bisect_right(part.positions, end))]
+
     try:
-        if (opened := _opened(path, recording, times)) is None:
+        if (opened := parse_parts(path, recording.time_index_parts())) is None:
             return NO_POINTS, ""
         found, parts = opened
         if not found.is_same_recording(provenance):
             return NO_POINTS, f"time index {path} is of another recording: it is ignored"
-        limit, ignored = MAX_LONG, 0
         if found != provenance:
             segments = recording.segment_files() if segments is None else segments
-            limit = _untouched(parts, recording.descriptor.segment_file_length, segments)
-            _, parts = _opened(path, recording, times) or (found, iter(()))
-        # Points after the end are void after a crash or a truncation.
-        chosen: Deciding | list[TimePoints] = [] if times is None else Deciding(times)
-        for part in parts:
-            held = bisect_right(part.positions, limit)
-            ignored += len(part) - held
-            chosen.append(part[: min(held, bisect_right(part.positions, end))])
+            last_ns = 0
+            for part in parts:
+                last_ns = part[-1].time_ns if part else last_ns
+            limit = untouched(last_ns, recording.descriptor.segment_file_length, segments)
+            _, parts = parse_parts(path, recording.time_index_parts()) or (found, iter(()))
+        points = TimePoints.in_order(held(parts)) if times is None else deciding(held(parts), times)
     except StorageError as error:
         return NO_POINTS, str(error)
     problem = ""
@@ -259,37 +264,22 @@ def read_points(
             f"time index {path}: {ignored} of its points are ignored, "
             "because another archive may have overwritten those positions"
         )
-    if isinstance(chosen, Deciding):
-        return chosen.points(), problem
-    return chosen[0], problem
+    return points, problem
 
 
-def _opened(
-    path: Path, recording: IndexedRecording, times: TimeRange | None
-) -> tuple[Provenance, Iterator[TimePoints]] | None:
-    """Read the file of a recording, with times in parts; None when there is none (StorageError)."""
-    parts = recording.time_index_parts()
-    if times is None:
-        whole = recording.read_time_index()
-        parts = iter(()) if whole is None else iter((whole,))
-    first = next(parts, None)
-    return None if first is None else parse_parts(path, chain([first], parts))
-
-
-def _untouched(
-    parts: Iterator[TimePoints], segment_length: int, segments: Sequence[SegmentFile]
-) -> int:
+def untouched(last_ns: int, segment_length: int, segments: Sequence[SegmentFile]) -> int:
     """Return up to where points hold although another archive has changed the recording.
 
     It may have cut the recording back and extended it, and then points after the cut describe data
     that no longer exists. A recording is only ever overwritten from some position on, so a segment
     file that was not written to after the last point proves all points up to its end.
+
+    Args:
+        last_ns: the time of the last point, nanoseconds since 1970.
+        segment_length: of the recording, bytes.
+        segments: its segment files.
     """
     written = last_writes(segments, segment_length)
-    last_ns = 0
-    for part in parts:
-        if part:
-            last_ns = part[-1].time_ns
     return max((end for time_ns, end in written if time_ns <= last_ns), default=-1)
 
 

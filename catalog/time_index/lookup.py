@@ -18,15 +18,13 @@ from aerotape.catalog.time_index.file import (
     parse_provenance,
     time_index_path,
 )
-from aerotape.catalog.time_index.index import read_points
+from aerotape.catalog.time_index.index import untouched
 from aerotape.catalog.time_index.points import POINT_LENGTH, decode_point
 from aerotape.context import Closing
-from aerotape.errors import StorageError, StorageErrors
+from aerotape.errors import AerotapeError, StorageError, StorageErrors
 from aerotape.units import MAX_LONG
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from aerotape.catalog.time_index.points import TimePoint
     from aerotape.catalog.time_index.recording import IndexedRecording
 
@@ -49,18 +47,21 @@ class StoredPoints(Closing):
         """
         self._path = time_index_path(recording.archive_dir, recording.recording_id)
         self._file: BinaryIO | None = None
-        self._read_points: Sequence[TimePoint] | None = None
         self._count = 0
         try:
             self._file = open_regular_file(self._path)
             found = parse_provenance(self._path, self._read(0, HEADER_LENGTH))
-            if found == Provenance.of(recording.entry):
+            provenance = Provenance.of(recording.entry)
+            if found.is_same_recording(provenance):
                 self._count = self._complete()
-                return
         except (OSError, StorageError):
             return
-        self._read_points, _ = read_points(recording, MAX_LONG)  # some may not hold
-        self._count = len(self._read_points)
+        if self._count and found != provenance:
+            try:
+                self._count = self._held(recording)
+            except AerotapeError:
+                self.close()
+                raise
 
     def _complete(self) -> int:
         """Return the number of points, without those at the end that are not complete."""
@@ -71,6 +72,15 @@ class StoredPoints(Closing):
             if decode_point(self._data(end - 1)) is not None:
                 return end
         return 0
+
+    def _held(self, recording: IndexedRecording) -> int:
+        """Return the number of points that hold although another archive may have changed it."""
+        segments = recording.segment_files()
+        length = recording.descriptor.segment_file_length
+        try:
+            return self.after_position(untouched(self[-1].time_ns, length, segments))
+        except StorageError:
+            return 0
 
     def __len__(self) -> int:
         return self._count
@@ -83,8 +93,6 @@ class StoredPoints(Closing):
             StorageError: it cannot be read.
         """
         number = range(self._count)[index]
-        if self._read_points is not None:
-            return self._read_points[number]
         point = decode_point(self._data(number))
         if point is None:
             raise DamagedTimeIndexError(f"time index {self._path}: a point is damaged", self._path)

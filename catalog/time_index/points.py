@@ -107,6 +107,18 @@ class TimePoints(Sequence[TimePoint]):
             raise ValueError(damage)
         return found
 
+    @classmethod
+    def in_order(cls, parts: Iterable[TimePoints]) -> TimePoints:
+        """Concatenate parts of a file, of which positions are known to ascend."""
+        data, times, positions, estimates = (bytearray() for _ in range(4))
+        for part in parts:
+            data += part._data
+            times += part.times.cast("B")
+            positions += part.positions.cast("B")
+            estimates += part._estimates
+        whole = [memoryview(each).toreadonly() for each in (data, times, positions, estimates)]
+        return cls(whole[0], whole[1].cast("q"), whole[2].cast("q"), whole[3])
+
     def encode(self) -> bytes:
         """Encode them as in the file."""
         return bytes(self._data)

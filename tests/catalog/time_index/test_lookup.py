@@ -122,14 +122,20 @@ def test_it_is_closed(built: Built) -> None:
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
-def test_the_whole_index_is_not_read(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Points are searched by position and by time."""
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_the_whole_index_is_not_read(
+    built: Built, monkeypatch: pytest.MonkeyPatch, is_changed: bool
+) -> None:
+    """Points are searched by position and by time, also where another archive has changed it."""
+    if is_changed:
+        changed = Provenance(0, START_MS, 5, 6, built.stream.session_id)
+        write_time_index(built.path, changed, built.points)
     recording = built.recording()
 
     def read(*_: object) -> bytes:
         raise AssertionError
 
-    monkeypatch.setattr(type(recording), "read_time_index", read)
+    monkeypatch.setattr(type(recording), "time_index_parts", read)
     with StoredPoints(recording) as points:
         assert [points[index] for index in range(len(points))] == built.points
         assert points[-1] == built.points[-1]
