@@ -57,8 +57,9 @@ _SETTLING_ROUNDS = 25
 class StoredRecording:
     """A recording of a directory as it was when the catalog was read: files, end, notes.
 
-    `descriptor` is a snapshot; `recorded_position` is determined at first use and then stays, so
-    that a job sees one end throughout. Get the recording again to see a live one grow.
+    `descriptor` is a snapshot; `recorded_position` and `suspect_notes` are determined at first use
+    and then stay, so that a job sees one end throughout. Get the recording again to see a live one
+    grow.
 
     Attributes:
         archive_dir: the directory.
@@ -66,19 +67,22 @@ class StoredRecording:
         recording_id: its id; -1 when damage to the catalog leaves open which it is.
         descriptor: its descriptor.
         start_position: position of the first byte.
-        suspect_notes: why the recording was marked as suspect; empty when it was not.
         imported_from: the scope of an imported recording, unsigned; None for a directory's own.
     """
 
     imported_from: int | None = None
 
-    def __init__(self, archive_dir: Path, entry: CatalogEntry, notes: list[SuspectNote]) -> None:
+    def __init__(self, archive_dir: Path, entry: CatalogEntry) -> None:
         self.archive_dir = archive_dir
         self.entry = entry
         self.recording_id = entry.recording_id
         self.descriptor = entry.descriptor
         self.start_position = entry.descriptor.start_position
-        self.suspect_notes = notes
+
+    @cached_property
+    def suspect_notes(self) -> list[SuspectNote]:
+        """The reasons for which it was marked as suspect; empty when it was not."""
+        return suspect_marks.read_notes(self.archive_dir, self.recording_id)
 
     @property
     def is_suspect(self) -> bool:
@@ -322,7 +326,7 @@ class StoredDirectory(Generic[RecordingT]):
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def _recording(self, entry: CatalogEntry, notes: list[SuspectNote]) -> RecordingT:
+    def _recording(self, entry: CatalogEntry) -> RecordingT:
         raise NotImplementedError
 
     def recordings(self) -> list[RecordingT]:
@@ -333,12 +337,7 @@ class StoredDirectory(Generic[RecordingT]):
 
     def recordings_of(self, entries: Iterable[CatalogEntry]) -> list[RecordingT]:
         """Return the recordings of entries of the catalog, whatever their state (StorageError)."""
-        entries = list(entries)
-        if len(entries) == 1:  # thousands of others may be marked
-            notes = suspect_marks.read_notes(self.path, entries[0].recording_id)
-            return [self._recording(entries[0], notes)]
-        marks = self.suspect_notes()
-        return [self._recording(entry, marks.get(entry.recording_id, [])) for entry in entries]
+        return [self._recording(entry) for entry in entries]
 
     def recording(self, recording_id: int) -> RecordingT:
         """Return one valid recording.

@@ -110,7 +110,7 @@ def join_indexes(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) 
 
 
 def _index_of(archive_dir: Path, entry: CatalogEntry) -> TimeIndex:
-    return TimeIndex.of(StoredRecording(archive_dir, entry, []))
+    return TimeIndex.of(StoredRecording(archive_dir, entry))
 
 
 def _opened(index: TimeIndex) -> TimePoints:

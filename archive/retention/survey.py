@@ -18,7 +18,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import entry_damage
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.recovery.suspect_marks import marked_recording, read_marks, suspect_ids
+from aerotape.catalog.recovery.suspect_marks import marked_recording, suspect_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ def survey(archive_dir: Path, holds: Holds, usage: Usage) -> list[Holding]:
     found = []
     # Deleting a suspect recording would delete what was quarantined from it.
     is_any_marked = any(marked_recording(name) is not None for name in others)
-    marks = read_marks(archive_dir) if is_any_marked else {}
-    held = dict.fromkeys(suspect_ids(marks), "it is marked as suspect")
+    marked = suspect_ids(archive_dir) if is_any_marked else ()
+    held = dict.fromkeys(marked, "it is marked as suspect")
     usage = replace(usage, held={**held, **usage.held})
     with Catalog.open(archive_dir, read_only=True) as catalog:
         for entry in catalog.entries():

@@ -87,7 +87,7 @@ def compare(
 
 def _recordings(directory: StoredDirectory[Any]) -> dict[int, StoredRecording]:
     return {
-        entry.recording_id: StoredRecording(directory.path, entry, [])
+        entry.recording_id: StoredRecording(directory.path, entry)
         for entry in directory.entries()
         if entry.state != RecordingState.DELETED and entry.recording_id >= 0
     }

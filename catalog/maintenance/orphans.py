@@ -19,7 +19,7 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.recovery.owned_files import find_leftovers
 from aerotape.catalog.recovery.stop_position import walk
-from aerotape.catalog.recovery.suspect_marks import read_marks, suspect_ids
+from aerotape.catalog.recovery.suspect_marks import suspect_ids
 from aerotape.catalog.segment.placement import begins_with_frame, continues_at, misplacement
 from aerotape.catalog.segment_files import (
     SEGMENT_SUFFIX,
@@ -103,7 +103,7 @@ def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None =
         StorageError: the directory cannot be read.
     """
     index = index_owned_files(archive_dir)
-    marked = suspect_ids(read_marks(archive_dir))
+    marked = suspect_ids(archive_dir)
     found = Orphans([], [], [], [])
     for entry in catalog.entries():
         if recording_id not in (None, entry.recording_id):

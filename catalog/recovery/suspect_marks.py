@@ -12,16 +12,19 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 from aerotape.catalog.durability import write_durably
-from aerotape.catalog.segment_files import file_names, read_whole_file
-from aerotape.errors import StorageError, StorageErrors
+from aerotape.catalog.segment_files import file_names, open_regular_file
+from aerotape.errors import StorageError, StorageErrors, reason_of
+from aerotape.json_elements import elements_of
 from aerotape.protocol import NULL_VALUE
+from aerotape.units import MAX_LONG
 
+_TEXTS: Final = frozenset({"outcome", "detail", "quarantine"})
 _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
 
 
@@ -51,6 +54,9 @@ class SuspectNote:
         return self.accepted_timestamp_ms >= 0
 
 
+_FIELDS: Final = tuple(each.name for each in fields(SuspectNote))
+
+
 def mark_file_name(recording_id: int) -> str:
     """Name the file that marks a recording."""
     return f"aerotape-{recording_id}.suspect"
@@ -71,17 +77,32 @@ def read_marks(archive_dir: str | os.PathLike[str]) -> dict[int, list[SuspectNot
         StorageError: the directory cannot be read.
     """
     directory = Path(archive_dir)
-    marks: dict[int, list[SuspectNote]] = {}
-    for name in file_names(directory) if directory.exists() else ():
-        recording_id = marked_recording(name)
-        if recording_id is not None:
-            marks[recording_id] = _read(directory / name)
-    return marks
+    return {each: read_notes(directory, each) for each in marked_recordings(directory)}
+
+
+def marked_recordings(archive_dir: Path) -> list[int]:
+    """Return the ids of the marked recordings of a directory, ascending (StorageError)."""
+    names = file_names(archive_dir) if archive_dir.exists() else ()
+    return sorted(each for each in map(marked_recording, names) if each is not None)
 
 
 def read_notes(archive_dir: Path, recording_id: int) -> list[SuspectNote]:
     """Return the notes on a recording, as `read_marks` does; none if it is not marked."""
-    return _read(archive_dir / mark_file_name(recording_id))
+    return list(notes_of(archive_dir, recording_id))
+
+
+def notes_of(archive_dir: Path, recording_id: int) -> Iterator[SuspectNote]:
+    """Iterate over the notes on a recording, as `read_notes`, in little memory."""
+    path = archive_dir / mark_file_name(recording_id)
+    try:
+        with open_regular_file(path) as file:
+            yield from parse_mark(path.name, file)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        yield _unreadable(path.name, reason_of(error))
+    except StorageError as error:
+        yield _unreadable(path.name, str(error))
 
 
 def is_suspect(notes: Iterable[SuspectNote]) -> bool:
@@ -89,9 +110,10 @@ def is_suspect(notes: Iterable[SuspectNote]) -> bool:
     return not all(note.is_accepted for note in notes)
 
 
-def suspect_ids(marks: Mapping[int, Iterable[SuspectNote]]) -> set[int]:
-    """Return the suspect ones of the recordings that have notes."""
-    return {recording_id for recording_id, notes in marks.items() if is_suspect(notes)}
+def suspect_ids(archive_dir: Path) -> set[int]:
+    """Return the ids of the suspect recordings of a directory (StorageError)."""
+    found = marked_recordings(archive_dir)
+    return {each for each in found if is_suspect(notes_of(archive_dir, each))}
 
 
 def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) -> None:
@@ -146,7 +168,7 @@ def _change(
         StorageErrors(f"cannot mark recording {recording_id}", path, names_file=True),
         _locked(archive_dir),
     ):
-        known = _read(path)
+        known = read_notes(archive_dir, recording_id)
         notes = change(known)
         if notes != known:
             content = {"recording_id": recording_id, "notes": [asdict(note) for note in notes]}
@@ -165,27 +187,34 @@ def _locked(archive_dir: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _read(path: Path) -> list[SuspectNote]:
+def parse_mark(name: str, file: BinaryIO) -> Iterator[SuspectNote]:
+    """Iterate over the notes in a file; where it is unreadable, the last one says so.
+
+    Args:
+        name: of the file.
+        file: it, from its begin on.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     try:
-        content = read_whole_file(path, "mark")
-    except StorageError as error:
-        return [_unreadable(path.name, error)]
-    return [] if content is None else parse_mark(path.name, content)
+        yield from map(_note, elements_of(file, "notes"))
+    except (ValueError, TypeError, RecursionError) as error:
+        yield _unreadable(name, str(error))
 
 
-def parse_mark(name: str, content: bytes) -> list[SuspectNote]:
-    """Parse a file of notes; an unreadable file yields one note that says so."""
-    import json
+def _note(row: Any) -> SuspectNote:
+    """Return a note from its JSON, of which later versions may have more (TypeError)."""
+    if not isinstance(row, dict):
+        raise TypeError(f"a note is {type(row).__name__}")
+    given = {name: row[name] for name in _FIELDS if name in row}
+    for name, value in given.items():
+        kind = type(value)
+        is_valid = kind is str if name in _TEXTS else kind is int and -1 <= value <= MAX_LONG
+        if not is_valid:
+            raise TypeError(f"{name} is {str(value)[:40]!r}")
+    return SuspectNote(**given)
 
-    try:
-        parsed: dict[str, Any] = json.loads(content.decode("utf-8"))
-        names = SuspectNote.__slots__
-        # Later versions may have more of them.
-        notes = [{name: note[name] for name in names if name in note} for note in parsed["notes"]]
-        return [SuspectNote(**note) for note in notes]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        return [_unreadable(name, error)]
 
-
-def _unreadable(name: str, error: Exception) -> SuspectNote:
-    return SuspectNote("unreadable mark", f"{name} cannot be read: {error}", -1, 0)
+def _unreadable(name: str, reason: str) -> SuspectNote:
+    return SuspectNote("unreadable mark", f"{name} cannot be read: {reason}", -1, 0)

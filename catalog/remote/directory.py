@@ -8,6 +8,7 @@ too short are reported when they are read.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -59,10 +60,16 @@ class RemoteRecording(StoredRecording):
             segments: its segment files, ascending.
             names: of all files in the directory.
         """
-        super().__init__(folder.path, entry, notes)
+        super().__init__(folder.path, entry)
+        self._notes = notes
         self._folder = folder
         self._segments = segments
         self._names = names
+
+    @property
+    def suspect_notes(self) -> list[SuspectNote]:
+        """The reasons for which it was marked as suspect when the directory was listed."""
+        return self._notes
 
     @property
     def storage(self) -> StorageOptions:
@@ -210,6 +217,6 @@ class RemoteDirectory(StoredDirectory[RecordingT]):
 
     def _mark(self, name: str) -> list[SuspectNote]:
         try:
-            return parse_mark(name, self._folder.read(name))
+            return list(parse_mark(name, io.BytesIO(self._folder.read(name))))
         except FileNotFoundError:  # since it was listed
             return []

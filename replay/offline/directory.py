@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, ParamSpec
 from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.qualified_id import QualifiedId
 from aerotape.url_path import UrlPath
 
@@ -372,8 +371,8 @@ class ArchiveDirectory(StoredDirectory[Recording]):
         path: the directory.
     """
 
-    def _recording(self, entry: CatalogEntry, notes: list[SuspectNote]) -> Recording:
-        return Recording(self.path, entry, notes)
+    def _recording(self, entry: CatalogEntry) -> Recording:
+        return Recording(self.path, entry)
 
     def scopes(self) -> list[int]:
         """Return the scopes with recordings, ascending and unsigned, and always its own.

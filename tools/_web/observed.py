@@ -16,17 +16,17 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.file.entries import entry_damage
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
 from aerotape.catalog.mark.mark_file import MarkFile, MarkFileInfo
-from aerotape.catalog.recovery.suspect_marks import suspect_ids
 from aerotape.clock import epoch_ms
 from aerotape.cnc import CncFile, CounterRecord
 from aerotape.counter_keys import CounterType, key_fields, replayed_recording
 from aerotape.distinct_error_log import ErrorObservation
-from aerotape.errors import AerotapeError, StorageError
+from aerotape.errors import AerotapeError, StorageError, StorageErrors
 from aerotape.protocol import NULL_VALUE
 from aerotape.replay.offline.directory import ArchiveDirectory, open_directory
 from aerotape.tools._web.error_text import error_text
 from aerotape.tools._web.latest import Latest
 from aerotape.tools._web.sessions import PUBLISHER_POSITION, STREAM, Session, SessionLog
+from aerotape.tools._web.suspects import Notes, Suspects
 from aerotape.tools._web.verification import Verification, read_verification
 
 _T = TypeVar("_T")
@@ -165,6 +165,7 @@ class ObservedArchive:
         self._descriptors: list[RecordingDescriptor] = []
         # Notes may be left of a recording that another program has removed.
         self._known: frozenset[int] = frozenset()
+        self._suspects = Suspects(directory)
         self._session_log = SessionLog()
 
     def snapshot(self, wait_s: float | None = _WAIT_S) -> Snapshot:
@@ -190,6 +191,11 @@ class ObservedArchive:
         """Read the files again before the next snapshot: the caller has changed the archive."""
         self._latest.renew()
 
+    def notes(self, recording_id: int) -> Notes:
+        """Return why a recording is, or was, marked as suspect (StorageError)."""
+        with StorageErrors(f"cannot read the notes on recording {recording_id}", self.directory):
+            return self._suspects.notes(recording_id)
+
     def _read(self) -> Snapshot:
         problems: list[str] = []
 
@@ -210,7 +216,7 @@ class ObservedArchive:
         counters = (tried(lambda: list(file.counters())) if file else None) or []
         archive_id = mark.header.archive_id if mark else NULL_VALUE
         recordings = tried(lambda: self._recordings(files)) if files else None
-        notes = tried(files.suspect_notes) if files else None
+        suspect = tried(self._suspects.ids) if files else None
         status = tried(lambda: os.statvfs(self.directory))
         taken_ms = epoch_ms()
         own = [each for each in counters if _is_of(archive_id, each)]
@@ -225,7 +231,7 @@ class ObservedArchive:
             replays=replays,
             sessions=self._session_log.sessions(own, counters, replayed, taken_ms),
             recordings=recordings or [],
-            suspect=frozenset(suspect_ids(notes or {}) & self._known),
+            suspect=frozenset((suspect or set()) & self._known),
             verification=tried(lambda: read_verification(path)) if path else None,
             free_bytes=status.f_bavail * status.f_frsize if status else 0,
             total_bytes=status.f_blocks * status.f_frsize if status else 0,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
+import pytest
 from support.builders.built_archive import add_entry
 from support.builders.crashed_recording import NOW_MS, SEGMENT_LENGTH, Crashed
 from support.builders.segment_builder import SegmentBuilder, crc32
@@ -14,6 +17,7 @@ from support.damage.overwriting import overwrite
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.quarantine import FOLDER_NAME, clear_marks
 from aerotape.catalog.recovery.refresh import Outcome, refresh
+from aerotape.catalog.recovery.suspect_marks import suspect_ids
 from aerotape.replay.offline.directory import open_directory
 
 BLANK = bytes(SEGMENT_LENGTH)
@@ -410,6 +414,25 @@ def test_an_unreadable_mark_marks_the_recording(crashed: Crashed) -> None:
     (crashed.path / "aerotape-0.suspect").write_text('{"notes": [{"what": 1}]}')
     assert crashed.refresh().suspect
     assert "cannot be read" in open_directory(crashed.path).recording(0).suspect_notes[0].detail
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"position": [1]}, {"position": 1.5}, {"position": True}, {"position": 1 << 70}),
+        *({"detail": 7}, {"accepted_timestamp_ms": "now"}, {"timestamp_ms": None}),
+    ],
+)
+def test_a_note_of_other_types(crashed: Crashed, wrong: dict[str, Any]) -> None:
+    """It marks the recording as an unreadable one does, after the notes that precede it."""
+    note = {"outcome": "torn", "detail": "first", "position": 0, "timestamp_ms": 1}
+    accepted = {**note, "accepted_timestamp_ms": 1}
+    content = json.dumps({"notes": [accepted, {**note, **wrong}]})
+    (crashed.path / "aerotape-0.suspect").write_text(content)
+    first, second = open_directory(crashed.path).recording(0).suspect_notes
+    assert (first.detail, first.is_accepted) == ("first", True)
+    assert second.outcome == "unreadable mark" and f"{next(iter(wrong))} is" in second.detail
+    assert suspect_ids(crashed.path) == {0}
 
 
 def test_the_descriptor_checksum_follows_the_repair(summed: Crashed) -> None:

@@ -11,7 +11,7 @@ from support.daemon.command_line import CommandLine
 from support.web import MAX_BYTES, WebService, peak_bytes
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
+from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes, mark_file_name
 
 API = "/api/v1"
 MAX_ANSWER = 2 << 20
@@ -56,6 +56,25 @@ def test_many_notes_of_damage(own: CommandLine, tmp_path: Path) -> None:
         page = web.get("/recordings/0")
         assert page.text.count("marked as suspect") == 100 and len(page.body) < MAX_ANSWER
         assert "These are the first 100 of" in page.text
+
+
+def test_a_long_file_of_notes(own: CommandLine, tmp_path: Path) -> None:
+    """It needs little memory and time, whether the damage was accepted or not."""
+    recordings(tmp_path, 2)
+    for recording_id, accepted_ms in ((0, -1), (1, 5)):
+        notes = [SuspectNote("torn", "&" * 9_000, at, 1, "", accepted_ms) for at in range(2_600)]
+        add_notes(tmp_path, recording_id, notes)
+        assert (tmp_path / mark_file_name(recording_id)).stat().st_size > 23_000_000
+    paths = [f"{API}/recordings/{number}/damage" for number in (0, 1)]
+    paths += [f"{API}/recordings/{number}/statistics" for number in (0, 1)]
+    paths += ["/recordings/0", "/recordings/1", f"{API}/recordings"]
+    with WebService(own, tmp_path) as web, ThreadPoolExecutor(16) as threads:
+        statuses = {each.status for each in threads.map(web.get, paths * 6)}
+        assert 200 in statuses and statuses <= {200, 503}
+        found = web.get(f"{API}/recordings").json["recordings"]
+        assert [each["suspect"] for each in found] == [True, False]
+        print(peak_bytes(web.process.pid) >> 20)
+        assert peak_bytes(web.process.pid) < MAX_BYTES
 
 
 def test_long_channels_are_shortened_in_lists(own: CommandLine, tmp_path: Path) -> None:

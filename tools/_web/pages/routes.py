@@ -21,7 +21,6 @@ from jinja2 import StrictUndefined
 from starlette.responses import StreamingResponse
 
 from aerotape import __version__
-from aerotape.catalog.recovery.suspect_marks import is_suspect
 from aerotape.channel_uri import alias_of
 from aerotape.codecs.generated import archive as codecs
 from aerotape.counter_keys import CounterType
@@ -305,7 +304,7 @@ def router(
             segments=segments[:_SEGMENTS],
             has_more_segments=len(segments) > _SEGMENTS,
             damage=damage,
-            suspect=is_suspect(damage.notes),
+            suspect=damage.notes.is_suspect,
             max_notes=_NOTES,
             command=_command(observed.directory, "accept-damage", recording_id),
             messages=messages,
@@ -314,7 +313,7 @@ def router(
             actions=_actions(
                 row,
                 lambda template_id: changes.refusal(request, template_id),
-                is_suspect=is_suspect(damage.notes),
+                is_suspect=damage.notes.is_suspect,
             ),
             views=_views(row, messages, before, format, schema if reading.schemas else None),
             max_payload=MAX_TEXT,

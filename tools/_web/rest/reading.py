@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
-from aerotape.catalog.recovery.suspect_marks import SuspectNote, read_notes
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.file import DamagedTimeIndexError
 from aerotape.catalog.time_index.lookup import RecordedTimes, StoredPoints
 from aerotape.catalog.time_index.points import TimePoint
@@ -30,6 +30,7 @@ from aerotape.replay.offline.reader import bounded_range, counted, messages_of
 from aerotape.replay.offline.selection import Selection
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
+from aerotape.tools._web.suspects import Notes, brief
 from aerotape.tools.messages._printing import decoded, message_row
 
 MAX_PAYLOAD: Final = 1 << 16
@@ -43,7 +44,6 @@ _BATCH_ROWS: Final = 1_000
 _MIN_BIN_NS: Final = 1_000_000_000
 _MAX_SCANNED: Final = 64 << 20
 _MAX_FOUND: Final = 1 << 20
-_MAX_DETAIL: Final = 1_000
 _SEARCH_S: Final = 1.0
 _NS_PER_US: Final = 1_000
 _DIGITS_OF_US: Final = 6
@@ -107,19 +107,9 @@ class Damage:
         found: what that has found.
     """
 
-    notes: list[SuspectNote]
+    notes: Notes
     verified_ms: int | None
     found: list[SuspectNote]
-
-
-def brief(notes: list[SuspectNote]) -> list[SuspectNote]:
-    """Return notes whose texts have at most 1,000 characters."""
-    return [
-        dataclasses.replace(note, detail=f"{str(note.detail)[:_MAX_DETAIL]}…")
-        if len(str(note.detail)) > _MAX_DETAIL
-        else note
-        for note in notes
-    ]
 
 
 class Reading:
@@ -160,14 +150,14 @@ class Reading:
         """
         snapshot = self._observed.snapshot()
         verification = snapshot.verification
-        marked = read_notes(self._observed.directory, recording_id)
+        marked = self._observed.notes(recording_id)
         if verification is not None and recording_id not in verification.checked:
             verification = None
         found = verification.failed.get(recording_id, []) if verification else []
-        if not marked and not found:
+        if not marked.total and not found:
             self._descriptor(snapshot, recording_id)
         verified_ms = None if verification is None else verification.timestamp_ms
-        return Damage(brief(marked), verified_ms, brief(found))
+        return Damage(marked, verified_ms, brief(found))
 
     def segments(self, found: Recording, position: int | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over segment files from a position on (CatalogError, StorageError)."""

@@ -24,7 +24,6 @@ from aerotape.tools._web.rest.reading import (
     Reading,
     Removal,
     Sort,
-    brief,
     listed,
 )
 from aerotape.tools._web.rest.selecting import (
@@ -33,6 +32,7 @@ from aerotape.tools._web.rest.selecting import (
     OF_SEARCHES,
     selection_of,
 )
+from aerotape.tools._web.suspects import brief
 
 MAX_ROWS: Final = 1_000
 _DEFAULT_ROWS: Final = 100
@@ -85,18 +85,18 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
         with building():
             found = reading.damage(recording_id)
         about = {
-            "notes_total": len(found.notes),
+            "notes_total": found.notes.total,
             "verified_ms": found.verified_ms,
             "found": [dataclasses.asdict(note) for note in found.found],
         }
-        rows = (row_text(dataclasses.asdict(note)) for note in found.notes)
+        rows = (row_text(dataclasses.asdict(note)) for note in found.notes.first)
         return answer(rows, '{"notes":[', f"],{row_text(about)[1:]}")
 
     @routes.post("/{recording_id}/accept-damage", summary="Accept its damage: end the mark")
     def accept_damage(recording_id: int, request: Request) -> Response:
-        accepted = brief(changes.accept_damage(request, recording_id))
-        rows = (row_text(dataclasses.asdict(note)) for note in accepted)
+        accepted = changes.accept_damage(request, recording_id)
         about = {"recording_id": recording_id, "accepted_total": len(accepted)}
+        rows = (row_text(dataclasses.asdict(note)) for note in brief(accepted))
         return answer(rows, f'{row_text(about)[:-1]},"accepted":[', "]}")
 
     @routes.get("/{recording_id}/rates", summary="Bytes a second over time, of its time index")
