@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from aerotape.counter_keys import CounterType
@@ -51,7 +52,7 @@ def _archive(snapshot: Snapshot) -> Check:
 def _driver(snapshot: Snapshot) -> Check:
     if snapshot.driver is None:
         return Check("driver", False, "the media driver's counters cannot be read")
-    name = f"the media driver in {snapshot.driver.aeron_dir} (pid {snapshot.driver.pid})"
+    name = f"the media driver in {Path(snapshot.driver.aeron_dir).name} (pid {snapshot.driver.pid})"
     state = "gives signs of life" if snapshot.driver.is_active else "gives no sign of life"
     return Check("driver", snapshot.driver.is_active, f"{name} {state}")
 

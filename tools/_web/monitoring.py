@@ -13,7 +13,6 @@ from fastapi.responses import JSONResponse
 from prometheus_client.exposition import choose_encoder
 
 from aerotape.errors import StorageError
-from aerotape.tools._web.error_text import error_text
 from aerotape.tools._web.health import Check, checks
 from aerotape.tools._web.metrics.collector import exposition
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
@@ -97,4 +96,4 @@ def _checks(observed: ObservedArchive) -> list[Check]:
     try:
         return checks(observed.snapshot(_WAIT_S))
     except StorageError as error:
-        return [Check("files", False, error_text(error, observed.directory))]
+        return [Check("files", False, observed.error_text(error))]

@@ -166,6 +166,7 @@ class ObservedArchive:
         # Notes may be left of a recording that another program has removed.
         self._known: frozenset[int] = frozenset()
         self._suspects = Suspects(directory)
+        self._driver_directory = aeron_dir or ""
         self._session_log = SessionLog()
 
     def snapshot(self, wait_s: float | None = _WAIT_S) -> Snapshot:
@@ -187,6 +188,10 @@ class ObservedArchive:
                 self.directory,
             ) from None
 
+    def error_text(self, error: BaseException) -> str:
+        """Return the text of an error, in which files and directories have just their names."""
+        return error_text(error, self.directory, [self._driver_directory])
+
     def renew(self) -> None:
         """Read the files again before the next snapshot: the caller has changed the archive."""
         self._latest.renew()
@@ -203,7 +208,7 @@ class ObservedArchive:
             try:
                 return read()
             except AerotapeError as error:
-                problems.append(error_text(error, self.directory))
+                problems.append(self.error_text(error))
             except OSError as error:
                 problems.append(f"{self.directory.name}: {error.strerror}")
             return None
@@ -212,6 +217,7 @@ class ObservedArchive:
         mark = tried(lambda: MarkFile.read(self.directory))
         files = tried(lambda: open_directory(self.directory))
         aeron_dir = self._aeron_dir or (mark.header.aeron_directory if mark else "")
+        self._driver_directory = aeron_dir or self._driver_directory
         file = tried(lambda: CncFile(aeron_dir)) if aeron_dir else None
         counters = (tried(lambda: list(file.counters())) if file else None) or []
         archive_id = mark.header.archive_id if mark else NULL_VALUE

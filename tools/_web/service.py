@@ -136,5 +136,5 @@ def create_app(
         prefix = request.scope["root_path"]
         return {**app.openapi(), **({"servers": [{"url": prefix}]} if prefix else {})}
 
-    problems.add_handlers(app, pages.problem, observed.directory)
+    problems.add_handlers(app, pages.problem, observed.error_text)
     return app

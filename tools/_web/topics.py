@@ -102,7 +102,7 @@ class Topics:
             try:
                 found = recordings_of(topic, snapshot.recordings)
             except EntityError as error:
-                row["problem"] = error_text(error, self._observed.directory)
+                row["problem"] = self._observed.error_text(error)
             else:
                 partition = next(iter(found))
                 row |= {"type": partition.type, "partitions": partition.count}
@@ -164,7 +164,7 @@ class Topics:
                 try:
                     row = _row(logs[index], record, tag)
                 except (SegmentError, CodecError) as error:
-                    text = error_text(error, self._observed.directory)
+                    text = self._observed.error_text(error)
                     problems.append(f"partition {index}, position {position}: {text}")
                     row = None
                 if row is not None:

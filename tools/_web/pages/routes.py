@@ -28,7 +28,6 @@ from aerotape.errors import AerotapeError
 from aerotape.formatting import bytes_text, printable
 from aerotape.replay.offline import option_text
 from aerotape.replay.offline.selection import Selection
-from aerotape.tools._web.error_text import error_text
 from aerotape.tools._web.health import checks
 from aerotape.tools._web.journals import Journals
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
@@ -121,7 +120,7 @@ class Pages:
             context: of the template.
         """
         context |= {"active": active, "parts": _PARTS, "directory": str(self._observed.directory)}
-        text = error_text(problem, self._observed.directory) if problem else ""
+        text = self._observed.error_text(problem) if problem else ""
         context |= {"root": request.scope["root_path"], "problem": text}
         status = HTTPStatus.OK if problem is None else status_of(problem)
         if status is HTTPStatus.CONFLICT:  # the archive's answer, such as that it has no ledgers
@@ -192,7 +191,7 @@ def router(
                     )
                     yield f"data: {json.dumps(_live(snapshot))}\n\n"
                 except AerotapeError as error:
-                    text = error_text(error, observed.directory)
+                    text = observed.error_text(error)
                     yield f"event: problem\ndata: {json.dumps(text)}\n\n"
                 await asyncio.sleep(_LIVE_INTERVAL_S)
 
@@ -261,7 +260,7 @@ def router(
                 segments = list(islice(reading.segments(found), _SEGMENTS + 1))
                 damage = reading.damage(recording_id)
         except AerotapeError as error:
-            return pages.problem(request, status_of(error), error_text(error, observed.directory))
+            return pages.problem(request, status_of(error), observed.error_text(error))
         follows = row["live"] and position is None and before is None
         follows = follows and not from_time and not text
         messages, search, messages_problem = [], None, ""
@@ -295,7 +294,7 @@ def router(
                     ):
                         messages.append(_shown(each))
         except AerotapeError as error:
-            messages_problem = error_text(error, observed.directory)
+            messages_problem = observed.error_text(error)
         return page(
             request,
             "recording.html",

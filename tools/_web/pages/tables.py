@@ -17,6 +17,7 @@ from aerotape.formatting import utf8_text
 from aerotape.qualified_id import QualifiedId
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._ledger._common import info_row
+from aerotape.tools._web.error_text import without_directories
 from aerotape.tools._web.observed import ObservedArchive, lag
 from aerotape.tools._web.pages.formats import MAX_TEXT, brief, shortened, time_of
 from aerotape.tools._web.rest.answers import MAX_ANSWER
@@ -270,7 +271,7 @@ def add_tables(
                 each.count,
                 time_of(each.first_timestamp_ms),
                 time_of(each.last_timestamp_ms),
-                shortened(each.text),
+                without_directories(shortened(each.text)),
             )
             for source, found in snapshot.error_logs()
             for each in found

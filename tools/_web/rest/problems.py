@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
@@ -28,7 +27,6 @@ from aerotape.errors import (
     UnknownRecordingError,
     UnknownTopicError,
 )
-from aerotape.tools._web.error_text import error_text
 from aerotape.tools._web.paths import route_path
 from aerotape.tools._web.session import SessionBusyError
 
@@ -57,14 +55,16 @@ def problem(status: HTTPStatus, title: str, detail: str) -> JSONResponse:
 
 
 def add_handlers(
-    app: FastAPI, page: Callable[[Request, HTTPStatus, str], Response], directory: Path
+    app: FastAPI,
+    page: Callable[[Request, HTTPStatus, str], Response],
+    text_of: Callable[[AerotapeError], str],
 ) -> None:
     """Answer our errors, invalid parameters and unknown paths.
 
     Args:
         app: the application.
         page: returns a page that says what is wrong, for people; programs get a problem.
-        directory: of the archive.
+        text_of: returns the text of an error, without directories.
     """
 
     def answered(request: Request, status: HTTPStatus, title: str, detail: str) -> Response:
@@ -75,8 +75,7 @@ def add_handlers(
 
     @app.exception_handler(AerotapeError)
     def of_error(request: Request, error: AerotapeError) -> Response:
-        text = error_text(error, directory)
-        return answered(request, status_of(error), type(error).__name__, text)
+        return answered(request, status_of(error), type(error).__name__, text_of(error))
 
     @app.exception_handler(RequestValidationError)
     def of_parameters(request: Request, error: RequestValidationError) -> Response:

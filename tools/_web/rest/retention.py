@@ -159,7 +159,7 @@ class Retention:
                     request, _REQUESTS[0], lambda client: remove(client, removal)  # noqa: B023
                 )
             except ArchiveError as error:
-                problem = str(error)
+                problem = self._observed.error_text(error)
             done.append({**as_row(removal_row(removal)), "problem": problem})
         self._latest.renew()
         return {"removals": done, "changed": changed, "left": len(plan.removals) - len(done)}
