@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aerotape import _native
@@ -257,13 +258,19 @@ def range_of(
 
 
 def messages_of(part: RecordingRange, scan: Scan) -> Iterator[Message]:
-    """Iterate the messages of a range from its scan."""
-    while (batch := scan.next_messages()) is not None:
+    """Iterate the messages of a range from its scan.
+
+    While it looks for the next one, no message is held that its caller does not hold.
+    """
+
+    def of(batch: list[tuple[int, int, int, int, int, int, bytes]]) -> Iterator[Message]:
         for position, end_position, term_id, term_offset, flags, reserved, payload in batch:
             yield Message(
                 payload, end_position, part.session_id, part.stream_id, term_id, term_offset,
                 flags, reserved, position, part.recording_id,
             )  # fmt: skip
+
+    return chain.from_iterable(map(of, iter(scan.next_messages, None)))
 
 
 def arrow_batches(scan: Scan) -> Iterator[pyarrow.RecordBatch]:

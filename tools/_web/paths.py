@@ -6,6 +6,8 @@ from typing import Final
 
 from starlette.types import Scope
 
+DOWNLOAD: Final = "/payload"
+"""The end of the path of a file of any length."""
 HEALTH: Final = "/healthz"
 READY: Final = "/readyz"
 METRICS: Final = "/metrics"

@@ -21,6 +21,8 @@ from aerotape.tools._cli.output import Json, emit_line, note, refuse_terminal
 from aerotape.tools._cli.selecting import OF_SCHEMAS, add_selection_options
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.message import Message
     from aerotape.replay.offline.selection import Selection
@@ -218,8 +220,9 @@ def decoded(
         schema: the decoder.
         payload: from its header on.
         escaped: counts the texts of each column that had bytes that are not UTF-8.
-        max_bytes: the most bytes of the fields in Arrow columns; None: no limit. Constants, and
-            group entries of such, have bytes there but not in the payload.
+        max_bytes: the most bytes of the fields in Arrow columns, with their names in each row and
+            group entry; None: no limit. Constants, and group entries of such, have bytes there but
+            not in the payload.
 
     Raises:
         ValueError: the payload does not match the schema, or its fields are too long.
@@ -235,8 +238,8 @@ def decoded(
     )
     if found.problems:
         raise ValueError(f"its payload does not match the schema: {found.problems[0][1]}")
-    if max_bytes is not None and found.batch.nbytes > max_bytes:
-        raise ValueError(f"its fields have {found.batch.nbytes} bytes, more than {max_bytes}")
+    if max_bytes is not None and (length := _named_bytes(found.batch)) > max_bytes:
+        raise ValueError(f"its fields have {length} bytes with their names, more than {max_bytes}")
     if escaped is not None:
         escaped.update(found.escaped)
     rows = json_rows(found.batch)
@@ -246,6 +249,26 @@ def decoded(
     if not schema.plan.flat:  # only the column of the message's template
         row = {name: value for name, value in row.items() if value is not None}
     return Json(json.dumps(row))
+
+
+def _named_bytes(batch: pyarrow.RecordBatch) -> int:
+    """Return the bytes of a batch, with the names of fields in each row and group entry."""
+    import pyarrow
+
+    def of(array: pyarrow.Array) -> int:
+        kind = array.type
+        if pyarrow.types.is_struct(kind):
+            return sum(
+                len(array) * len(kind.field(at).name) + of(array.field(at))
+                for at in range(kind.num_fields)
+            )
+        if pyarrow.types.is_list(kind):
+            return len(array) + of(array.flatten())
+        length: int = array.nbytes
+        return max(length, len(array))
+
+    names: int = batch.num_rows * sum(map(len, batch.schema.names))
+    return names + sum(map(of, batch.columns))
 
 
 def _json_line(payload: bytes) -> Json:

@@ -76,7 +76,7 @@ def test_a_recording_decodes_no_others(directory: Path, decoded: list[int]) -> N
     assert reading.recording(MIDDLE)["recording_id"] == MIDDLE
     found = reading.opened(MIDDLE)
     assert len(list(reading.segments(found))) == 1
-    assert reading.damage(MIDDLE).notes == []
+    assert reading.damage(MIDDLE).notes.total == 0
     assert len(list(reading.messages(found, Selection(), 50, "text"))) == 50
     assert reading.removal(found, "delete", None)["segments"] == 1
     assert len(decoded) == 1

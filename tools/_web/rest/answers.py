@@ -12,17 +12,18 @@ import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Final
 
 from fastapi import HTTPException
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 MAX_ANSWER: Final = 2 << 20
 """The most bytes of an answer."""
 PART: Final = 128 << 10
 """The most bytes that are sent before the client has taken what was sent before."""
-_BUILDERS: Final = 4
+_BUILDERS: Final = 3
 _WAIT_S: Final = 10.0
 _building: Final = threading.BoundedSemaphore(_BUILDERS)
 
@@ -111,6 +112,25 @@ def answer(
     open_part += end.encode()
     parts.append(bytes(open_part))
     return PartsResponse(parts)
+
+
+def download(parts: Iterator[bytes], name: str, length: int) -> Response:
+    """Return a file of any length, whose parts are made as fast as the client takes them.
+
+    Args:
+        parts: of the file.
+        name: of the file.
+        length: of all parts, bytes.
+    """
+    first = next(parts, b"")  # now that an error has a response, and the file is open
+    return StreamingResponse(
+        chain([first], parts),
+        headers={
+            "content-length": str(length),
+            "content-type": "application/octet-stream",
+            "content-disposition": f'attachment; filename="{name}"',
+        },
+    )
 
 
 def too_large(length: int) -> HTTPException:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
+from aerotape.catalog.maintenance.dump import read_frames
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.time_index.file import DamagedTimeIndexError
 from aerotape.catalog.time_index.lookup import RecordedTimes, StoredPoints
@@ -23,6 +24,7 @@ from aerotape.codecs.payload_values import timestamp_text
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.errors import ConfigurationError, SegmentError, StorageError
 from aerotape.formatting import utf8_text
+from aerotape.frame_header import BEGIN_FLAG, END_FLAG, TYPE_DATA, is_frame_at
 from aerotape.message import Message
 from aerotape.protocol import NULL_POSITION
 from aerotape.replay.offline.directory import Recording, directory_at
@@ -30,13 +32,16 @@ from aerotape.replay.offline.reader import bounded_range, counted, messages_of
 from aerotape.replay.offline.selection import Selection
 from aerotape.tools._cli.output import as_row
 from aerotape.tools._web.observed import ObservedArchive, Snapshot
+from aerotape.tools._web.rest.answers import PART
 from aerotape.tools._web.suspects import Notes, brief
 from aerotape.tools.messages._printing import decoded, message_row
 
 MAX_PAYLOAD: Final = 1 << 16
 """The most bytes of a payload in an answer."""
-_MAX_FIELDS: Final = 4 * MAX_PAYLOAD
-"""The most bytes of the fields of a payload, in Arrow columns."""
+_MAX_FIELDS: Final = 6 * MAX_PAYLOAD
+"""The most bytes of the fields of a payload, in Arrow columns with their names.
+
+As JSON they are at most some times as long, so that a row fits into an answer."""
 MAX_BINS: Final = 2_000
 _MAX_BYTES: Final = 8 << 20
 _WINDOW: Final = 256 << 10
@@ -220,8 +225,8 @@ class Reading:
 
         `recorded_time` is that of the last point of the time index at or before a message, null
         without one.
-        With a schema, `fields` are those of the payload, null if it is of another schema, or if it
-        or they are too long.
+        With a schema, `fields` are those of the payload, null if it is of another schema, or if
+        `fields_problem` says why there are none, such as that it is too long; else that is "".
 
         Args:
             found: the recording.
@@ -248,11 +253,13 @@ class Reading:
             checksum=selection.checksum, batch_rows=_BATCH_ROWS, batch_bytes=_WINDOW
         )
         with RecordedTimes(found) as times:
-            for each in islice(messages_of(part, scan), limit):
-                fields = None
-                if schema is not None and len(each.payload) <= max_payload:
-                    fields = self._fields(schema, each.payload)
-                yield _row(each, times, format, schema, fields, max_payload)
+
+            def row(message: Message) -> dict[str, Any]:
+                fields = self._fields(schema, message.payload, max_payload)
+                return _row(message, times, format, fields, max_payload)
+
+            # A message, which may have megabytes, is released before the next one is read.
+            yield from map(row, islice(messages_of(part, scan), limit))
 
     def search(
         self,
@@ -295,13 +302,13 @@ class Reading:
                 if at > begin and time.monotonic() >= deadline_s:
                     break
                 for each in found.messages(at, min(at + _WINDOW, end), selection.checksum):
-                    fields = None
-                    if schema is not None and len(each.payload) <= max_payload:
-                        fields = self._fields(schema, each.payload)
-                    if wanted in each.payload or (fields and text in fields_text(fields)):
-                        rows.append(_row(each, times, format, schema, fields, max_payload))
+                    fields = self._fields(schema, each.payload, max_payload)
+                    decoded = fields.get("fields")
+                    if wanted in each.payload or (decoded and text in fields_text(decoded)):
+                        rows.append(_row(each, times, format, fields, max_payload))
                         length += len(json.dumps(rows[-1]))
                     reached = each.end_position
+                    del each  # it may have megabytes, and so may the next one
                     if len(rows) == limit or length >= _MAX_FOUND:
                         return Search(rows, begin, reached, end)
                 reached = max(reached, min(at + _WINDOW, end))
@@ -317,12 +324,39 @@ class Reading:
             known = ", ".join(self.schemas) or "none: start the service with --schema"
             raise ConfigurationError(f"schema={schema!r}: unknown; there is {known}", "schema")
 
-    def _fields(self, schema: str, payload: bytes) -> Any:
+    def _fields(self, schema: str | None, payload: bytes, max_payload: int) -> dict[str, Any]:
+        """Return what the row of a message has because of a schema; nothing without one."""
+        if schema is None:
+            return {}
+        fields, problem = None, ""
         try:
+            if len(payload) > max_payload:
+                raise ValueError(f"its payload has {len(payload)} bytes, more than {max_payload}")
             fields = decoded(self.schemas[schema], payload, max_bytes=_MAX_FIELDS)
-        except ValueError:
-            return None
-        return None if fields is None else json.loads(fields)
+        except ValueError as error:
+            problem = str(error)
+        return {
+            "fields": None if fields is None else json.loads(fields),
+            "fields_problem": problem,
+        }
+
+    def payload(self, found: Recording, position: int) -> tuple[int, Iterator[bytes]]:
+        """Return the length of the payload of a message, and its parts, which are read one by one.
+
+        Args:
+            found: the recording.
+            position: of the message, bytes.
+
+        Raises:
+            ConfigurationError: no message begins there, or its first frame is damaged.
+            SegmentError: a later frame is damaged, or the message is not complete.
+        """
+        if not (found.start_position <= position < found.recorded_position) or not _begins(
+            found, position
+        ):
+            raise ConfigurationError(f"position={position}: no message begins there", "position")
+        length = sum(map(len, _payload_parts(found, position)))
+        return length, _payload_parts(found, position)
 
     def statistics(self, found: Recording, position: int | None, bins: int) -> dict[str, Any]:
         """Return numbers and lengths of messages and gaps, of at most 64 MiB.
@@ -401,20 +435,45 @@ def _rates(
     ]
 
 
+def _begins(found: Recording, position: int) -> bool:
+    """Whether a message begins at a position of a recording (CatalogError, StorageError)."""
+    try:
+        header = next(read_frames(found, position)).header
+    except SegmentError as error:
+        if error.position != position:
+            raise
+        return False  # within a frame, or damaged
+    is_data = header.frame_type == TYPE_DATA and bool(header.flags & BEGIN_FLAG)
+    return is_data and is_frame_at(header, found.descriptor, position)
+
+
+def _payload_parts(found: Recording, position: int) -> Iterator[bytes]:
+    """Iterate over the payload of the message at a position (SegmentError)."""
+    part = bytearray()
+    for frame in read_frames(found, position):
+        part += frame.payload
+        is_last = frame.header.flags & END_FLAG
+        if is_last or len(part) >= PART:
+            yield bytes(part)
+            part.clear()
+        if is_last:
+            return
+    raise SegmentError(f"the message at position {position} is not complete", position=position)
+
+
 def _row(
     message: Message,
     times: RecordedTimes,
     format: Format,
-    schema: str | None,
-    fields: Any,
+    fields: dict[str, Any],
     max_payload: int,
 ) -> dict[str, Any]:
-    """Return the row of a message, which has `fields` if there is a schema."""
+    """Return the row of a message, with what it has because of a schema."""
     shown, is_whole = _shown(message.payload, format, max_payload)
     time_ns = times.time_ns(message.position)
     recorded = None if time_ns is None else timestamp_text(time_ns // _NS_PER_US, _DIGITS_OF_US)
     row = {**as_row(message_row(message, shown)), "recorded_time": recorded, "is_whole": is_whole}
-    return row if schema is None else {**row, "fields": fields}
+    return row | fields
 
 
 def listed(

@@ -14,7 +14,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import SegmentError
 from aerotape.replay.offline.selection import Selection
 from aerotape.tools._web.observed import ObservedArchive
-from aerotape.tools._web.rest.answers import answer, building, row_text
+from aerotape.tools._web.rest.answers import answer, building, download, row_text
 from aerotape.tools._web.rest.changes import Changes
 from aerotape.tools._web.rest.exports import MAX_EXPORTED, Kind, exported
 from aerotape.tools._web.rest.reading import (
@@ -144,6 +144,14 @@ def router(observed: ObservedArchive, reading: Reading, changes: Changes) -> API
             )
         ) as rows:
             return answer(map(row_text, _up_to_damage(rows)))
+
+    @routes.get("/{recording_id}/payload", summary="The payload of a message, whole, as a file")
+    def payload(
+        recording_id: int, position: Annotated[int, Query(ge=0, le=MAX_INT64)]
+    ) -> Response:
+        with building():
+            length, parts = reading.payload(reading.opened(recording_id), position)
+            return download(parts, f"recording-{recording_id}-{position}.bin", length)
 
     @routes.get("/{recording_id}/search", summary="Messages that have a text, a part at a time")
     def search(

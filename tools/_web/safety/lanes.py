@@ -1,7 +1,8 @@
 """The middleware that limits requests: how many are served at a time, and how many wait for that.
 
-Requests that monitoring makes have a lane of their own, so that no others delay them, and health
-has no limit: it reads nothing, and is for everybody.
+Requests that monitoring makes have a lane of their own, so that no others delay them, and so have
+files of any length, so that they delay no others. Health has no limit: it reads nothing, and is for
+everybody.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from aerotape.tools._web.paths import HEALTH, LIVE, MONITORING, route_path
+from aerotape.tools._web.paths import DOWNLOAD, HEALTH, LIVE, MONITORING, route_path
 from aerotape.tools._web.rest.problems import problem
 
 _STREAMS: Final = 100
@@ -75,6 +76,7 @@ class Lanes:
         # More than its threads: a client that does not read has a place until it is cut off.
         self._monitoring = Lane(64, 200, 1.0)
         self._streams = Lane(_STREAMS, 0, 1.0)
+        self._downloads = Lane(8, 50, 20.0)
         self._others = Lane(32, 200, 20.0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,6 +101,8 @@ class Lanes:
     def _lane(self, path: str) -> Lane:
         if path in MONITORING:
             return self._monitoring
+        if path.endswith(DOWNLOAD):
+            return self._downloads
         return self._streams if path == LIVE else self._others
 
 

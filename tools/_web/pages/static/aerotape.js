@@ -371,6 +371,11 @@ function addBytes(table, row) {
     try {
       const [message] = await get(messagesUrl(table, { position: row.dataset.position, limit: 1, format: "hex", max_payload: table.dataset.max }));
       made.textContent = dump(message.payload) + (message.is_whole ? "" : "\n…");
+      const save = document.createElement("a");
+      save.href = `${table.dataset.messages}/payload?position=${row.dataset.position}`;
+      save.download = "";
+      save.textContent = `Save all ${spaced(message.length)} bytes`;
+      details.append(save);
     } catch (error) {
       made.textContent = error.message;
     }
