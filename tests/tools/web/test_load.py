@@ -268,3 +268,27 @@ def test_a_client_that_does_not_read_is_cut_off(large: tuple[CommandLine, int]) 
             while part := held[0].recv(1 << 20):
                 received += len(part)
         assert received < 2 << 20
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
+def test_what_is_not_http_after_a_request(own: CommandLine, tmp_path: Path, first: str) -> None:
+    """It ends the connection; a response that has begun or ended is not followed by another."""
+    with WebService(own, tmp_path) as web:
+        for pause_s in (0.0, 0.3):
+            with socket.create_connection(address(web), timeout=60) as made:
+                made.sendall(first.encode())
+                time.sleep(pause_s)
+                with contextlib.suppress(OSError):
+                    made.sendall(b"\0\1\2 no HTTP\r\n\r\n" * 50)
+                    while made.recv(4_096):
+                        pass
+        assert web.get("/healthz").status == 200
+    assert "Traceback" not in web.errors

@@ -13,6 +13,7 @@ from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 # Each connection with TLS has a buffer of this size; a request fits into less.
@@ -134,6 +135,16 @@ class _Connection(H11Protocol):
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             self._limits.waiting[self.transport] = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, also after the begin of a request: its response is left out."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:  # another response has begun or ended
+            self.transport.abort()
 
     def pause_writing(self) -> None:
         super().pause_writing()
