@@ -428,10 +428,13 @@ class LedgerWorker:
             # An archive without ledgers starts without SQLite.
             from aerotape.archive.features.ledger.metadata_rebuild import open_store
 
-            self._store = open_store(self._archive_dir, create=create, report=self._reports.append)
+            self._store = open_store(
+                self._archive_dir,
+                create=create,
+                is_restored=self._is_restored,
+                report=self._reports.append,
+            )
             if self._store is not None:
-                if self._is_restored:
-                    self._store.forget()
                 self.recordings = self._store.recordings()
         return self._store
 

@@ -3,6 +3,10 @@
 Id and type are in the alias of the recording's channel, and whether the ledger has a password or is
 closed; the digest type is in its first entry. Passwords and mirrors are lost: a ledger that had a
 password accepts none, and an open ledger continues without mirrors.
+
+A database that was put back to an older state is completed from them: a ledger that was closed
+since stays closed, and, if the operator says that it was put back, later ledgers are added. Nothing
+else shows that: the recording of a ledger that is not listed may be a replicated copy.
 """
 
 from __future__ import annotations
@@ -35,12 +39,17 @@ _DIGESTS = {length: DigestType[name] for name, length in entries.DIGEST_LENGTHS.
 
 
 def open_store(
-    archive_dir: Path, *, create: bool, report: Callable[[str], object] = LOGGER.warning
+    archive_dir: Path,
+    *,
+    create: bool,
+    is_restored: bool = False,
+    report: Callable[[str], object] = LOGGER.warning,
 ) -> MetadataStore | None:
     """Open the metadata of a directory's ledgers, built again from their recordings if need be.
 
     Args:
         create: create the database where there are no ledgers yet.
+        is_restored: whether the directory, or the database, was put back to an older state.
         report: called with what the operator has to know of metadata that was lost.
 
     Returns:
@@ -56,7 +65,10 @@ def open_store(
         except DamagedMetadataError as error:
             report(_set_aside(path, error))
         else:
-            _complete_deletions(store, archive_dir, report)
+            _complete_changes(store, archive_dir, report)
+            if is_restored:
+                _add_later(store, archive_dir, report)
+                store.forget()
             return store
     found = ledgers_of_recordings(archive_dir, report)
     if not found and not create:
@@ -67,21 +79,54 @@ def open_store(
             f"{path} is rebuilt from the recordings of {len(found)} ledgers, {still_open} of them"
             " open: passwords, mirrors and ledgers without entries are lost, and ledgers that had a"
             " password can only be deleted; recover those that had mirrors with `aerotape ledger"
-            " open`, or restore the file from a backup"
+            " open`, or restore the file from a backup and start once with"
+            " -Daerotape.ledgers.restored=true"
         )
     return MetadataStore.create(archive_dir, found)
 
 
-def _complete_deletions(
+def _complete_changes(
     store: MetadataStore, archive_dir: Path, report: Callable[[str], object]
 ) -> None:
-    """Remove the ledgers whose recordings are purged: an archive ended before it did."""
+    """Complete the changes that the catalog shows: the archive ended before, or they are undone.
+
+    Ledgers whose recordings are purged are removed. A ledger that no other archive stores is closed
+    if its recording is that of a closed one: with mirrors the other members know it.
+    """
     try:
         with Catalog.open(archive_dir, read_only=True) as catalog:
-            purged = set(catalog.purged_ids())
-        store.remove_purged(purged)
+            store.remove_purged(set(catalog.purged_ids()))
+            for recording_id, metadata in store.open_recordings().items():
+                if metadata.mirrors or not catalog.has_recording(recording_id):
+                    continue
+                descriptor = catalog.descriptor(recording_id)
+                named = ledger_of_channel(descriptor.original_channel)
+                if named is None or named.id != metadata.ledger or not named.is_closed:
+                    continue
+                recording = LedgerRecording.of(archive_dir, descriptor, metadata.digest_type)
+                store.set_closed(named.id, recording.last_entry(descriptor.stop_position))
+                report(
+                    f"ledger {named.id} is closed, as its recording {recording_id} says:"
+                    f" {FILE_NAME} was put back to an older state; start once with"
+                    " -Daerotape.ledgers.restored=true"
+                )
     except AerotapeError as error:
-        report(f"deleted ledgers are still listed until they are deleted again: {error}")
+        report(f"ledgers that were deleted or closed may still be listed or open: {error}")
+
+
+def _add_later(
+    store: MetadataStore, archive_dir: Path, report: Callable[[str], object]
+) -> None:
+    """Add the ledgers that were created after the state to which the database was put back."""
+    found = ledgers_of_recordings(archive_dir, report, store.has)
+    for each in found:
+        store.add(each)
+    if found:
+        report(
+            f"{len(found)} ledgers are not listed in {FILE_NAME}, which was put back, and are added"
+            " from their recordings, without passwords and mirrors:"
+            f" {', '.join(str(each.ledger) for each in found)}"
+        )
 
 
 def _set_aside(path: Path, error: StorageError) -> str:
@@ -98,9 +143,13 @@ def _set_aside(path: Path, error: StorageError) -> str:
 
 
 def ledgers_of_recordings(
-    archive_dir: Path, report: Callable[[str], object]
+    archive_dir: Path,
+    report: Callable[[str], object],
+    is_listed: Callable[[QualifiedId], bool] = lambda ledger: False,
 ) -> list[LedgerMetadata]:
     """Return the ledgers of recordings, by the aliases in the catalog (StorageError).
+
+    Without those that are listed already.
 
     Of several recordings with the alias of one ledger, such as a replicated copy, the one with the
     lowest id is the ledger's.
@@ -117,7 +166,7 @@ def ledgers_of_recordings(
                 LOGGER.warning("recording %d is not a ledger's: %s", recording_id, error)
                 continue
             named = ledger_of_channel(descriptor.original_channel)
-            if named is None:
+            if named is None or is_listed(named.id):
                 continue
             if named.id in found:
                 report(

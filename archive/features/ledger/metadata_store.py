@@ -226,6 +226,11 @@ class MetadataStore:
             rows = self._connection.execute(query).fetchall()
         return {recording_id: QualifiedId.from_key(key) for recording_id, key in rows}
 
+    def open_recordings(self) -> dict[int, LedgerMetadata]:
+        """Return the ledgers that are open by their recordings, if they have one (StorageError)."""
+        found = self._select("WHERE state = ? AND recording_id >= 0", LedgerState.OPEN.name)
+        return {each.recording_id: each for each in found}
+
     def forced_of_recordings(self) -> dict[int, tuple[Forced | None, DigestType]]:
         """Return `forced` and the digest type of each ledger, by its recording (StorageError)."""
         query = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -40,11 +40,15 @@ PROPERTIES = {
 
 @contextmanager
 def running(
-    driver: _native.MediaDriver, archive_dir: Path, **options: Any
+    driver: _native.MediaDriver,
+    archive_dir: Path,
+    properties: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> Iterator[aerotape.ArchiveClient]:
     """An archive on a directory, and a client of it."""
+    properties = {**PROPERTIES, **(properties or {})}
     with (
-        aerotape.Archive.launch(archive_dir, driver.aeron_dir, "external", PROPERTIES, **options),
+        aerotape.Archive.launch(archive_dir, driver.aeron_dir, "external", properties, **options),
         aerotape.connect(aeron_dir=driver.aeron_dir) as client,
     ):
         yield client
@@ -152,6 +156,45 @@ def test_metadata_is_rebuilt(driver: _native.MediaDriver, tmp_path: Path, damage
     assert any("it is renamed to" in each for each in texts) == (damage != "missing")
     aside = list(tmp_path.glob(f"{FILE_NAME}.damaged-*"))
     assert len(aside) == (damage != "missing")
+
+
+def test_metadata_that_was_put_back(driver: _native.MediaDriver, tmp_path: Path) -> None:
+    """A ledger that was closed since stays closed; those created since are added if it is said.
+
+    Deleted ones stay deleted.
+    """
+    with running(driver, tmp_path) as client:
+        for ledger in (1, 2, 3):
+            client.create_ledger("VD_JOURNAL", ledger).add(b"before")
+    older = (tmp_path / FILE_NAME).read_bytes()
+    with running(driver, tmp_path) as client:
+        for ledger in (1, 2):
+            writer = client.open_ledger_writer(ledger)
+            writer.add(b"after")
+            writer.close() if ledger == 1 else writer.detach()
+        client.delete_ledger(3)
+        client.create_ledger(qualified_id=4).add(b"created")
+        with client.create_ledger(qualified_id=5) as created:
+            created.add(b"created, closed")
+    (tmp_path / FILE_NAME).write_bytes(older)
+    with running(driver, tmp_path) as client:
+        states = {each.id.ledger_id: each.state for each in client.list_ledgers()}
+        assert states == {1: "CLOSED", 2: "OPEN"}
+        with pytest.raises(LedgerClosedError):
+            client.open_ledger_writer(1)
+        for ledger in (1, 2):
+            assert entries(client, QualifiedId(0, ledger)) == [b"before", b"after"]
+    texts = [each.text for each in open_directory(tmp_path).mark_file().errors]
+    assert any("is closed, as its recording 0 says" in each for each in texts)
+    properties = {"aerotape.ledgers.restored": "true"}
+    with running(driver, tmp_path, properties) as client:
+        states = {each.id.ledger_id: each.state for each in client.list_ledgers()}
+        assert states == {1: "CLOSED", 2: "OPEN", 4: "OPEN", 5: "CLOSED"}
+        assert entries(client, QualifiedId(0, 4)) == [b"created"]
+        assert client.open_ledger_writer(4).add(b"continues") == 1
+        assert entries(client, QualifiedId(0, 5)) == [b"created, closed"]
+    texts = [each.text for each in open_directory(tmp_path).mark_file().errors]
+    assert any("2 ledgers are not listed in ledgers.sqlite" in each for each in texts)
 
 
 def test_metadata_in_use_is_not_damaged(driver: _native.MediaDriver, tmp_path: Path) -> None:
