@@ -57,7 +57,7 @@ class Role:
     # ---- steps of a leader --------------------------------------------------------------------
 
     def is_prepared(self, metadata: LedgerMetadata) -> bool:
-        """Whether nothing is in the log yet of the epoch in which this archive leads the ledger."""
+        """Whether this archive leads an open ledger, with nothing in the log yet of its epoch."""
         return False
 
     def start(self, writer: WriterRecording) -> Task[None]:

@@ -254,6 +254,8 @@ class Leading(Role):
     # ---- a writer -----------------------------------------------------------------------------
 
     def is_prepared(self, metadata: LedgerMetadata) -> bool:
+        if metadata.is_closed:
+            return False  # this archive has led it to close it
         epoch, member_record = self._epoch, metadata.member_record
         end = self._log.end(metadata)
         return member_record.promised == epoch and member_record.history[-1:] == ((epoch, end),)

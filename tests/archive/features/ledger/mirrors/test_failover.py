@@ -6,12 +6,14 @@ import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.daemon.control_rig import await_true
 from support.daemon.mirrored import Three, payloads, running
 
 import aerotape
+from aerotape.client.ledger import writing
 from aerotape.errors import ArchiveError, LedgerClosedError, LedgerError, LedgerInUseError
 
 TYPES = ("PD_JOURNAL", "VD_JOURNAL")
@@ -94,6 +96,33 @@ def test_a_lost_leader_of_two_archives(three: Three) -> None:
     three.restart(0)
     await_true(lambda: three.info(0, ledger).is_closed)
     assert recover(three, 0, ledger) == sent
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_ledger_that_is_closed_while_a_writer_is_opened(
+    three: Three, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer is refused, also if another client closes it after the first of its requests."""
+    with three.client() as client, three.client() as other:
+        writer = client.create_ledger(
+            kind,  # type: ignore[arg-type]
+            write_quorum=2,
+            ack_quorum=1,
+            mirrors=three.mirrors[:1],
+        )
+        ledger = writer.qualified_id
+        writer.add(b"entry")
+        writer.detach()
+        publish = writing.add_publication
+
+        def close_first(*arguments: Any) -> Any:
+            assert other.open_ledger(ledger).last_add_confirmed == 0
+            return publish(*arguments)
+
+        monkeypatch.setattr(writing, "add_publication", close_first)
+        with pytest.raises(LedgerClosedError):
+            client.open_ledger_writer(ledger)
+        assert client.open_ledger(ledger).last_add_confirmed == 0
 
 
 @pytest.mark.parametrize("kind", TYPES)
