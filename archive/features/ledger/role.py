@@ -23,14 +23,14 @@ class Role:
     Attributes:
         is_leading: whether this archive leads the ledger.
         is_connected: whether it has connected to the mirrors for that.
-        has_links: whether the mirrors are not at the end yet.
+        can_close: whether it is connected to a quorum, and all mirrors are not at the end yet.
         is_active: whether it has work to do.
         has_ended: whether it changes the log no more, after `close`.
     """
 
     is_leading = False
     is_connected = False
-    has_links = False
+    can_close = False
     is_active = False
     has_ended = True
 

@@ -115,15 +115,15 @@ class Leader:
         """Stop the writer of a ledger, sync and close it; return its last entry id."""
         if metadata.is_closed and (not metadata.mirrors or metadata.member_record.is_decided):
             return metadata.last_entry_id
-        if ledger.role.has_links:
+        if can_close := ledger.role.can_close:
             ledger.role.hold()
-        else:
-            metadata = yield from self._lead_to_end(ledger, metadata)
-            if metadata.member_record.is_decided:
-                return metadata.last_entry_id
         writer = ledger.log.writer
         if writer is not None:
             yield from ledger.log.stop_writer(writer)
+        if not can_close:
+            metadata = yield from self._lead_to_end(ledger, metadata)
+            if metadata.member_record.is_decided:
+                return metadata.last_entry_id
         if metadata.recording_id != NULL_VALUE:
             yield from ledger.log.await_durable_end(metadata)
         yield from ledger.role.await_end(metadata, ledger.log.end(metadata))

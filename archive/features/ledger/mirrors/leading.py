@@ -2,7 +2,8 @@
 
 The leader records its writer's stream, and each mirror replicates that recording. What is confirmed
 and acknowledged follows from the positions of all of them by the quorum rule. A mirror that fails
-ends the writer's recording, except for PD_JOURNAL: there it may return, and catches up first.
+ends the writer's recording, except for PD_JOURNAL: there it may return, and catches up first. It
+may return to any ledger without a writer, which is being closed or looked up.
 """
 
 from __future__ import annotations
@@ -126,8 +127,14 @@ class Leading(Role):
         self._metadata, self.leadership.member_record = metadata, metadata.member_record
 
     @property
-    def has_links(self) -> bool:  # type: ignore[override]
+    def has_links(self) -> bool:
+        """Whether the mirrors are not at the end yet."""
         return not all(link.is_done for link in self.links)
+
+    @property
+    def can_close(self) -> bool:  # type: ignore[override]
+        is_in_progress = not any(link.is_done for link in self.links)
+        return bool(self.links) and is_in_progress and self.leadership.has_quorum(of_all=False)
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]
@@ -210,7 +217,7 @@ class Leading(Role):
             member_record=lambda: self.metadata.member_record,
             archive_ids=self._archive_ids,
             request=lambda step, position: self._request(channel, step, position),
-            may_return=self.metadata.type is LedgerType.PD_JOURNAL,
+            may_return=lambda: self.writer is None or self.metadata.type is LedgerType.PD_JOURNAL,
         )
 
     def _archive_ids(self) -> dict[str, int]:

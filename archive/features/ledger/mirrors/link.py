@@ -63,7 +63,7 @@ class MirrorLink:
         member_record: Callable[[], MemberRecord],
         archive_ids: Callable[[], Mapping[str, int]],
         request: Callable[[MirrorStep, int], MirrorLedgerRequest],
-        may_return: bool,
+        may_return: Callable[[], bool],
     ) -> None:
         """Create a link; the first `do_work` connects.
 
@@ -73,7 +73,7 @@ class MirrorLink:
             member_record: returns what this archive has stored.
             archive_ids: returns the ids of the other members' archives, as far as they are known.
             request: returns the request of a step; -1: it is about the end of the recording now.
-            may_return: whether to connect again after a failure.
+            may_return: returns whether to connect again after a failure.
         """
         self.channel = channel
         self.report = Report()
@@ -135,7 +135,7 @@ class MirrorLink:
                 self.failure = f"mirror {self.channel} of ledger {self._ledger}: {error}"
                 self.report.disconnect()
                 self.is_fenced = isinstance(error, LedgerFencedError)
-            if self.is_fenced or not self._may_return:
+            if self.is_fenced or not self._may_return():
                 self.has_failed = True
                 return
             yield Pause(_RETRY_NS)

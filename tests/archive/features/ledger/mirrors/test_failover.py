@@ -126,6 +126,44 @@ def test_a_ledger_that_is_closed_while_a_writer_is_opened(
 
 
 @pytest.mark.parametrize("kind", TYPES)
+def test_a_leader_without_its_mirror_closes(three: Three, kind: str) -> None:
+    """With both quorums 2 it closes alone, also under a writer; the mirror does when it returns."""
+    with three.client(timeout_s=30.0) as client:
+        writer = client.create_ledger(
+            kind,  # type: ignore[arg-type]
+            write_quorum=2,
+            ack_quorum=2,
+            mirrors=three.mirrors[:1],
+        )
+        ledger = writer.qualified_id
+        writer.add_many(payloads(0, 20))
+        three.kill(1)
+        await_true(lambda: not client.ledger_info(ledger).members[0].is_connected)
+        assert [each.payload for each in client.open_ledger(ledger).read()] == payloads(0, 20)
+        with pytest.raises(LedgerError):
+            writer.add(b"closed")
+        three.restart(1)
+        await_true(lambda: three.info(1, ledger).is_closed)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_mirror_that_is_away_while_others_are_at_the_end(three: Three, kind: str) -> None:
+    """The others close the ledger; the one that was away closes it when it returns."""
+    with three.client(timeout_s=30.0) as client:
+        writer = three.create(client, kind)
+        ledger = writer.qualified_id
+        writer.add_many(payloads(0, 20))
+        await_true(lambda: three.entries(2, ledger) == payloads(0, 20))
+        with three.stopped(1):
+            writer.detach()
+            await_true(lambda: not three.info(2, ledger).has_writer)
+            assert client.open_ledger(ledger).last_add_confirmed == 19
+            await_true(lambda: three.info(2, ledger).is_closed)
+        await_true(lambda: three.info(1, ledger).is_closed)
+    assert three.entries(1, ledger) == payloads(0, 20)
+
+
+@pytest.mark.parametrize("kind", TYPES)
 def test_another_archive_continues(three: Three, kind: str) -> None:
     """The writer of the first leader is fenced; both leaders' entries are in all archives."""
     with three.client() as client, three.client(1, timeout_s=30.0) as other:

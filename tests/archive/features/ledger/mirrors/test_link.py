@@ -50,7 +50,7 @@ def test_a_later_sync_is_requested_at_once(monkeypatch: pytest.MonkeyPatch) -> N
         member_record=lambda: RECORD,
         archive_ids=dict,
         request=cast(Any, None),
-        may_return=True,
+        may_return=lambda: True,
     )
     mirror.report.adopt(0, RECORD.version)
     mirror.report.recorded = 100
