@@ -20,7 +20,6 @@ from typing import Any, BinaryIO, Final
 from aerotape.catalog.durability import write_durably
 from aerotape.catalog.segment_files import file_names, open_regular_file
 from aerotape.errors import StorageError, StorageErrors, reason_of
-from aerotape.json_elements import elements_of
 from aerotape.protocol import NULL_VALUE
 from aerotape.units import MAX_LONG
 
@@ -197,6 +196,8 @@ def parse_mark(name: str, file: BinaryIO) -> Iterator[SuspectNote]:
     Raises:
         OSError: it cannot be read.
     """
+    from aerotape.json_elements import elements_of
+
     try:
         yield from map(_note, elements_of(file, "notes"))
     except (ValueError, TypeError, RecursionError) as error:
