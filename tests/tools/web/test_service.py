@@ -54,6 +54,17 @@ def test_it_ends_at_sigterm(own: CommandLine) -> None:
     assert (web.process.returncode, err) == (0, "")
 
 
+def test_it_ends_event_streams_at_sigterm(own: CommandLine) -> None:
+    """At once, and without a word: they have no end of their own."""
+    with WebService(own, own.archive.archive_dir, "--root-path", "/tape") as web:
+        made = http.client.HTTPConnection(urlsplit(web.url).netloc, timeout=60)
+        made.request("GET", "/live")
+        stream = made.getresponse()
+        assert stream.readline().startswith(b"data:")
+    made.close()
+    assert (web.process.returncode, web.errors) == (0, "")
+
+
 def test_other_hosts_and_sites_are_refused(own: CommandLine) -> None:
     """A page whose name resolves to this machine, and changes asked for by pages of others."""
     with WebService(own, own.archive.archive_dir, "--allowed-host", "tape.example") as web:

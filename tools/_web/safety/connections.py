@@ -16,6 +16,8 @@ from typing import Any, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from aerotape.tools._web.paths import LIVE, route_path
+
 # Each connection with TLS has a buffer of this size; a request fits into less.
 SSLProtocol.max_size = 16 << 10
 _UNSENT_BYTES = 1
@@ -135,6 +137,13 @@ class _Connection(H11Protocol):
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             self._limits.waiting[self.transport] = None
+
+    def shutdown(self) -> None:
+        """End at once with an event stream, which has no end, else after the response."""
+        if self.scope is not None and route_path(self.scope) == LIVE:
+            self.transport.close()
+        else:
+            super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP, also after the begin of a request: its response is left out."""

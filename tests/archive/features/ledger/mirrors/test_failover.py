@@ -13,6 +13,7 @@ from support.daemon.control_rig import await_true
 from support.daemon.mirrored import Three, payloads, running
 
 import aerotape
+from aerotape import driver_tasks
 from aerotape.client.ledger import writing
 from aerotape.errors import ArchiveError, LedgerClosedError, LedgerError, LedgerInUseError
 
@@ -113,7 +114,7 @@ def test_a_ledger_that_is_closed_while_a_writer_is_opened(
         ledger = writer.qualified_id
         writer.add(b"entry")
         writer.detach()
-        publish = writing.add_publication
+        publish = driver_tasks.add_publication
 
         def close_first(*arguments: Any) -> Any:
             assert other.open_ledger(ledger).last_add_confirmed == 0
