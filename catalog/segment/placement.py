@@ -22,6 +22,7 @@ from aerotape.frame_header import (
     TYPE_DATA,
     TYPE_PADDING,
     FrameHeader,
+    align_frame,
     is_frame_at,
     term_id_at,
 )
@@ -133,11 +134,29 @@ def misplaced_head(descriptor: RecordingDescriptor, head: SegmentHead, base_posi
 
 def continues_at(descriptor: RecordingDescriptor, path: Path, base_position: int, at: int) -> bool:
     """Whether a segment file has a frame of the recording at position `at`."""
+    return frame_end(descriptor, path, base_position, at) is not None
+
+
+def frame_end(
+    descriptor: RecordingDescriptor, path: Path, base_position: int, at: int
+) -> int | None:
+    """Return where a frame ends by its header, bytes; the rest of it need not be there.
+
+    Args:
+        descriptor: of the recording.
+        path: a segment file of it.
+        base_position: of that file, bytes.
+        at: where the frame begins, bytes; None is returned if no frame of the recording does.
+    """
     try:
         found = _decode(_read_header(path, at - base_position), descriptor)
     except OSError:
-        return False
-    return found is not None and is_frame_at(found, descriptor, at)
+        return None
+    if found is None or not is_frame_at(found, descriptor, at):
+        return None
+    length = align_frame(found.frame_length)
+    fits = at % descriptor.term_buffer_length + length <= descriptor.term_buffer_length
+    return at + length if fits else None
 
 
 def begins_with_frame(descriptor: RecordingDescriptor, path: Path) -> bool:

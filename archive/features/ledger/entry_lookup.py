@@ -21,7 +21,11 @@ from aerotape.catalog.recovery.quarantine import erase_tail
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH
 from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment.term_search import last_term_before, terms_from_last
-from aerotape.catalog.segment_files import list_segment_files, segment_file_name
+from aerotape.catalog.segment_files import (
+    list_segment_files,
+    segment_file_name,
+    segment_file_size,
+)
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated.ledger_control import DigestType
 from aerotape.errors import DamagedEntryError, EntryError, SegmentError
@@ -356,6 +360,25 @@ class LedgerRecording(EntryScan):
             return None
         found = next(self.batches(position, limit, from_boundary=True, rows=1))[0]
         return None if self.sound(found[-1]) is not None else found[1]
+
+    def has_lost_end(self, end: int) -> bool:
+        """Whether a part of the segment file in which the recording ends is not there.
+
+        What was recorded in that part is lost, up to `end` or after it: files have their full
+        length from the begin on.
+
+        Args:
+            end: of the recording, bytes.
+
+        Raises:
+            StorageError: the segment file cannot be read.
+        """
+        if end == self.descriptor.start_position:
+            return False
+        base = segment_base(self.descriptor, end - 1)
+        path = self.archive_dir / segment_file_name(self.descriptor.recording_id, base)
+        length = segment_file_size(path) if path.exists() else 0
+        return length < self.descriptor.segment_file_length
 
     def erase(self, position: int) -> None:
         """Erase all after a position, bytes; that is on storage then (StorageError)."""

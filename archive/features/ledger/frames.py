@@ -54,6 +54,8 @@ def restore(
             with open(path, "r+b", buffering=0, opener=open_no_follow) as file:
                 for position, frame in frames:
                     os.pwrite(file.fileno(), frame, position - base)
+                if os.fstat(file.fileno()).st_size < length:  # it has lost its end
+                    os.ftruncate(file.fileno(), length)
                 os.fdatasync(file.fileno())
 
 

@@ -304,13 +304,17 @@ class Log:
         first_torn_position = yield from self._worker.call(
             lambda: recording.first_torn_position(end, forced, is_killed=is_killed)
         )
+        has_lost_end = yield from self._worker.call(lambda: recording.has_lost_end(end))
         yield from self._force_files(recording_id)
-        if known is not None and end < known.position:
+        if known is not None and (end < known.position or has_lost_end):
+            reason = "the end of its last segment file is not there"
+            if end < known.position:
+                reason = f"was on storage up to {known.position}"
             self._errors.record(
                 "ledger has lost entries",
-                f"ledger {ledger}: recording {recording_id} ends at {end}, and was on storage up to"
-                f" {known.position}: restore the directory from a backup, or recover the ledger in"
-                " another archive that stores it",
+                f"ledger {ledger}: recording {recording_id} ends at {end}, and {reason}: restore"
+                " the directory from a backup, or recover the ledger in another archive that stores"
+                " it",
             )
             yield from self._worker.change(lambda store: store.lose(ledger, end))
         elif first_torn_position is None:

@@ -23,6 +23,7 @@ from aerotape.archive.features.ledger.metadata import FILE_NAME
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.recovery.stop_position import RecordingEnd
 from aerotape.catalog.segment.data_extents import find_data_end
+from aerotape.catalog.segment.placement import frame_end
 from aerotape.catalog.segment.scan_range import ScanRange
 from aerotape.catalog.segment_files import SegmentFile, segment_file_name, segment_file_size
 from aerotape.codecs.generated.ledger_control import DigestType
@@ -82,9 +83,10 @@ def _end(
             gaps = _gaps(archive_dir, recording, end.position, limit)
             # Where whole frames end: what is not whole before others is damaged.
             reaches = bool(gaps) and gaps[-1][1] == limit
-            position = max(position, gaps[-1][0] if reaches else limit)
+            last = gaps[-1][0] if reaches else limit
             if known.is_all_there:
-                position = max(position, written)
+                last = max(last, _end_of_frame(archive_dir, recording, last, written))
+            position = max(position, last)
             damaged = tuple(gap[0] for gap in gaps if gap[0] < position)
             end = replace(end, damaged_positions=(*end.damaged_positions, *damaged))
     return end if position == end.position else _ending_at(archive_dir, recording, end, position)
@@ -128,6 +130,27 @@ def _written_end(recording: RecordingDescriptor, end: RecordingEnd) -> int:
         if data_end:
             position = segment.base_position + align_frame(data_end)
     return position
+
+
+def _end_of_frame(
+    archive_dir: Path, recording: RecordingDescriptor, position: int, written: int
+) -> int:
+    """Return where the last frame ends, of which nothing is cut.
+
+    Args:
+        position: where whole frames end, bytes.
+        written: where data ends, which is within a frame if its file has lost the rest.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    base = segment_base(recording, written - 1)
+    path = archive_dir / segment_file_name(recording.recording_id, base)
+    if segment_file_size(path) == recording.segment_file_length:
+        return written
+    base = segment_base(recording, position)
+    path = archive_dir / segment_file_name(recording.recording_id, base)
+    return frame_end(recording, path, base, position) or position
 
 
 def _gaps(

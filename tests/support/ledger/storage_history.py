@@ -30,6 +30,7 @@ from aerotape.catalog.recovery.refresh import refresh
 from aerotape.codecs import entry as entries
 from aerotape.codecs.generated.ledger_control import DigestType, LedgerType
 from aerotape.errors import DamagedEntryError
+from aerotape.frame_header import align_frame
 from aerotape.waiting import Task, run
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
@@ -58,6 +59,7 @@ class StorageHistory:
 
     Attributes:
         written: the entries by their ids.
+        boundaries: the ends of all frames.
         forced: up to where the recorder has forced it to storage, bytes.
         noted: up to where that was noted, bytes.
     """
@@ -73,6 +75,7 @@ class StorageHistory:
         self.draw = draw
         self.digest_type = digest_type
         self.written: dict[int, Written] = {}
+        self.boundaries = {0}
         self.forced = self.noted = 0
         self._next_id = 0
         self._length = 0
@@ -136,6 +139,7 @@ class StorageHistory:
         is_cut = False
         for position in sorted(self.stream.frames):
             frame = self.stream.frames.pop(position)
+            self.boundaries |= {position, position + align_frame(len(frame))}
             length = len(frame) if limit is None else max(0, limit - position)
             is_cut |= any(frame[length:])
             if length:
@@ -191,12 +195,15 @@ class StorageHistory:
                 self.change(begin, bytes(end - begin))
 
     def damage(self) -> str:
-        """Change a bit, or bytes of a part of the recording, or all to its end; return which."""
+        """Change a bit, or bytes of a part of the recording, or all to its end; return which.
+
+        Or cut its last segment file off, within what was recorded.
+        """
         end = self.stream.position
         if not self.written:
             return "bit"
         begin = self.draw.randrange(max(0, end - 20_000), end)
-        kind = self.draw.choice(("bit", "sector", "end"))
+        kind = self.draw.choice(("bit", "sector", "end", "cut"))
         if kind == "bit":
             numbers = [self.draw.choice(list(self.written)), max(self.written)]
             entry = self.written[self.draw.choice(numbers)]
@@ -206,14 +213,29 @@ class StorageHistory:
             data = bytes([self._byte(begin) ^ 1 << self.draw.randrange(8)])
         elif kind == "sector":
             data = bytes(min(SECTOR, end - begin))
+        elif kind == "cut":
+            begin = max(begin, self.stream.segment_base(end - 1))
+            for entry in self.written.values():
+                entry.is_damaged |= entry.end > begin
+            path = self.stream.segment_path(self.archive_dir, begin)
+            os.truncate(path, begin - self.stream.segment_base(begin))
+            return kind
         else:
             data = bytes(end - begin)
         self.change(begin, data)
         return kind
 
+    def seems_killed(self) -> bool:
+        """Whether the last entry is damaged, and zeros from a page on, as a killed write is."""
+        last = self.written[max(self.written)]
+        pages = range((last.begin // PAGE + 1) * PAGE, last.end, PAGE)
+        zeros = pages and not any(self._byte(at) for at in range(pages[-1], last.end))
+        return last.is_damaged and bool(zeros)
+
     def _byte(self, position: int) -> int:
         path = self.stream.segment_path(self.archive_dir, position)
-        return path.read_bytes()[position - self.stream.segment_base(position)]
+        offset = position - self.stream.segment_base(position)
+        return (path.read_bytes()[offset : offset + 1] or b"\0")[0]
 
     def change(self, begin: int, data: bytes) -> None:
         """Change bytes at a position."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
+from support.daemon.control_rig import await_true
 from support.daemon.mirrored import Three, running
 from support.ledger.flipped_bits import flip, zero
 
@@ -104,6 +106,36 @@ def test_damaged_frames_are_read_from_a_mirror(three: Three) -> None:
     with three.client(timeout_s=30.0) as client:
         reader = client.open_ledger_read_only(ledger)
         assert [each.payload for each in reader.read()] == [*SENT, b"again"]
+
+
+@pytest.mark.parametrize("is_recovered", [False, True], ids=["open", "recovered"])
+def test_a_mirror_whose_files_are_cut_off(three: Three, is_recovered: bool) -> None:
+    """Within an entry, while it is down; it catches up, and what it lacks is read from others."""
+    with three.client() as client:
+        writer = three.create(client, "PD_JOURNAL")
+        ledger = writer.qualified_id
+        writer.add_many(SENT)
+        await_true(lambda: three.entries(1, ledger) == SENT)
+        recording_id = three.info(1, ledger).recording_id
+        three.kill(1)
+        writer.add(b"without it")
+        writer.detach()
+    sent = [*SENT, b"without it"]
+    archive_dir = three.archives[1].archive_dir
+    messages = list(open_directory(three.archives[0].archive_dir).recording(0).messages())
+    segments = list_segment_files(archive_dir, recording_id)
+    for segment in segments:
+        begins = (each.position - segment.base_position for each in messages)
+        os.truncate(segment.path, 64 + next(each for each in begins if each > 5_000))
+    if is_recovered:
+        with three.client(2, timeout_s=30.0) as client:
+            assert client.open_ledger(ledger).last_add_confirmed == len(SENT)
+    three.restart(1)
+    with three.client(1, timeout_s=30.0) as client:
+        assert [each.payload for each in client.open_ledger(ledger).read()] == sent
+    assert files(three, 1, ledger) == files(three, 2, ledger)
+    texts = [each.text for each in open_directory(archive_dir).mark_file().errors]
+    assert any("the end of its last segment file is not there" in each for each in texts)
 
 
 def test_the_end_of_a_leader_is_lost(three: Three) -> None:
