@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
-
-from starlette.types import Scope
 
 DOWNLOAD: Final = "/payload"
 """The end of the path of a file of any length."""
@@ -15,7 +14,7 @@ LIVE: Final = "/live"
 MONITORING: Final = frozenset({HEALTH, READY, METRICS})
 
 
-def route_path(scope: Scope) -> str:
+def route_path(scope: Mapping[str, object]) -> str:
     """Return the path of a request without the prefix of the service."""
     path, prefix = str(scope["path"]), str(scope.get("root_path", ""))
     if prefix and path.startswith(f"{prefix}/"):
