@@ -90,13 +90,16 @@ class MemberRecord:
         )
 
     def epoch_at(self, end: int) -> Epoch:
-        """Return the epoch of the last leader all of whose log is in this log.
+        """Return the epoch of the last leader all of whose log, as it began, is in this log.
+
+        That this log has what the leader wrote shows it; else that this member has adopted it.
 
         Args:
             end: of the log, bytes. One that was cut has lost the epochs that begin after its end.
         """
         begun = max((each for each, at in self.history if at <= end), default=NO_EPOCH)
-        return min(self.adopted, begun)
+        written = max((each for each, at in self.history if at < end), default=NO_EPOCH)
+        return max(min(self.adopted, begun), written)
 
     def cut(self, end: int) -> MemberRecord:
         """The record of a member whose log continues from a position with that of another one.
