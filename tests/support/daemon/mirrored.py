@@ -79,10 +79,14 @@ class Three:
             yield client
 
     def create(
-        self, client: aerotape.ArchiveClient, kind: Any, ack_quorum: int = 2
+        self, client: aerotape.ArchiveClient, kind: Any, ack_quorum: int = 2, mirrors: int = 2
     ) -> LedgerWriter:
+        """Create a ledger with so many of the mirrors."""
         return client.create_ledger(
-            type=kind, write_quorum=3, ack_quorum=ack_quorum, mirrors=self.mirrors
+            type=kind,
+            write_quorum=mirrors + 1,
+            ack_quorum=ack_quorum,
+            mirrors=self.mirrors[:mirrors],
         )
 
     def entries(self, index: int, ledger: aerotape.QualifiedId) -> list[bytes]:

@@ -105,12 +105,7 @@ def test_a_ledger_that_is_closed_while_a_writer_is_opened(
 ) -> None:
     """The writer is refused, also if another client closes it after the first of its requests."""
     with three.client() as client, three.client() as other:
-        writer = client.create_ledger(
-            kind,  # type: ignore[arg-type]
-            write_quorum=2,
-            ack_quorum=1,
-            mirrors=three.mirrors[:1],
-        )
+        writer = three.create(client, kind, ack_quorum=1, mirrors=1)
         ledger = writer.qualified_id
         writer.add(b"entry")
         writer.detach()
@@ -130,12 +125,7 @@ def test_a_ledger_that_is_closed_while_a_writer_is_opened(
 def test_a_leader_without_its_mirror_closes(three: Three, kind: str) -> None:
     """With both quorums 2 it closes alone, also under a writer; the mirror does when it returns."""
     with three.client(timeout_s=30.0) as client:
-        writer = client.create_ledger(
-            kind,  # type: ignore[arg-type]
-            write_quorum=2,
-            ack_quorum=2,
-            mirrors=three.mirrors[:1],
-        )
+        writer = three.create(client, kind, ack_quorum=2, mirrors=1)
         ledger = writer.qualified_id
         writer.add_many(payloads(0, 20))
         three.kill(1)

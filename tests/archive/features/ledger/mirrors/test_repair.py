@@ -156,9 +156,7 @@ def test_the_end_of_a_leader_is_lost(three: Three) -> None:
 def test_a_damaged_mirror_recovers_all_that_was_acknowledged(three: Three) -> None:
     """Its log does not end at the damage, and the sound copy of the leader stays."""
     with three.client() as client:
-        writer = client.create_ledger(
-            "PD_JOURNAL", write_quorum=2, ack_quorum=2, mirrors=three.mirrors[:1]
-        )
+        writer = three.create(client, "PD_JOURNAL", ack_quorum=2, mirrors=1)
         ledger = writer.qualified_id
         assert writer.add_many(SENT)[-1] == 199
         recording_id = three.info(1, ledger).recording_id
